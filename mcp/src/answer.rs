@@ -1,6 +1,7 @@
 //! What a tool answers, and what of it is sent.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::ToolError;
@@ -19,6 +20,17 @@ impl Answer {
     pub fn json(value: &impl Serialize) -> Result<Self, ToolError> {
         Ok(Self::Json(serde_json::to_value(value)?))
     }
+}
+
+/// How an answer is written, as the tools that have both ways are asked for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerFormat {
+    /// The result itself, with exact numbers.
+    #[default]
+    Json,
+    /// Tables and sentences as a terminal shows them: shorter.
+    Text,
 }
 
 /// What is sent of an answer.

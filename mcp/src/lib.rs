@@ -28,7 +28,7 @@ mod server;
 mod shorten;
 mod view;
 
-pub use answer::{Answer, Bounded};
+pub use answer::{Answer, AnswerFormat, Bounded};
 pub use call::Call;
 pub use description::Description;
 pub use error::{ServeError, ToolError};

@@ -1,19 +1,9 @@
 //! The arguments of each tool. Their descriptions are what clients are told.
 
+use flopwatch_mcp::AnswerFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum AnswerFormat {
-    /// The result itself, with exact numbers.
-    #[default]
-    Json,
-    /// Tables and sentences as a terminal shows them: shorter.
-    Text,
-}
 
 /// Arguments of `sessions`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_mcp::{Answer, Call, Description, ToolError, Tools};
+use flopwatch_mcp::{Answer, AnswerFormat, Call, Description, ToolError, Tools};
 use flopwatch_report::Layout;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -15,8 +15,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{
-    AnalyzeArguments, AnswerFormat, CatalogueArguments, CompareArguments, OneArguments, SessionArguments,
-    SessionsArguments,
+    AnalyzeArguments, CatalogueArguments, CompareArguments, OneArguments, SessionArguments, SessionsArguments,
 };
 use super::log;
 use crate::analysis::{CaptureAddress, path, result};

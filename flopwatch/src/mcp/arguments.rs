@@ -1,29 +1,9 @@
 //! The arguments of each tool. Their descriptions are what clients are told.
 
-use flopwatch_report::Format;
+use flopwatch_mcp::AnswerFormat;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-/// How a result is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum ResultFormat {
-    /// The result itself, with exact numbers.
-    #[default]
-    Json,
-    /// Tables and sentences as a terminal shows them: shorter.
-    Text,
-}
-
-impl ResultFormat {
-    pub(super) const fn format(self) -> Format {
-        match self {
-            Self::Json => Format::Json,
-            Self::Text => Format::Text,
-        }
-    }
-}
 
 /// Arguments of `list`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -58,7 +38,7 @@ pub(super) struct OneArguments {
     pub(super) file: String,
     /// How the result is written: json (the default) or text.
     #[serde(default)]
-    pub(super) format: ResultFormat,
+    pub(super) format: AnswerFormat,
 }
 
 /// Arguments of `compare`, beside those of the analysis.
@@ -71,7 +51,7 @@ pub(super) struct CompareArguments {
     pub(super) after: String,
     /// How the result is written: json (the default) or text.
     #[serde(default)]
-    pub(super) format: ResultFormat,
+    pub(super) format: AnswerFormat,
 }
 
 /// Arguments of `analyze`.
@@ -89,5 +69,5 @@ pub(super) struct AnalyzeArguments {
     pub(super) parameters: Map<String, Value>,
     /// How the result is written: json (the default) or text.
     #[serde(default)]
-    pub(super) format: ResultFormat,
+    pub(super) format: AnswerFormat,
 }

@@ -8,7 +8,7 @@ use flopwatch_analysis::analyses::advice::AdviceAnalysis;
 use flopwatch_analysis::analyses::compare::Compare;
 use flopwatch_analysis::analyses::events::EventsAnalysis;
 use flopwatch_analysis::{Analysis as _, Definition, Request, ResultType, catalogue};
-use flopwatch_mcp::{Answer, Call, Description, ToolError, Tools};
+use flopwatch_mcp::{Answer, AnswerFormat, Call, Description, ToolError, Tools};
 use flopwatch_pipeline::failure::chain;
 use flopwatch_report::Format;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::Log;
 use super::allowed::{Allowed, AllowedFile};
 use super::arguments::{
-    AnalyzeArguments, CatalogueArguments, CompareArguments, ListArguments, OneArguments, OpenArguments, ResultFormat,
+    AnalyzeArguments, CatalogueArguments, CompareArguments, ListArguments, OneArguments, OpenArguments,
 };
 use super::contents::{CatalogueListing, Contents, Held, entries};
 use super::library::{Library, OpenCapture};
@@ -95,21 +95,21 @@ impl FileTools {
 
     /// Runs the analysis `name` on the one capture that the arguments name.
     async fn one(&self, mut call: Call, name: &str) -> Result<Answer, ToolError> {
-        let (parameters, until) = (taken(&mut call, name)?, call.until.clone());
+        let (parameters, until) = (taken(&mut call, name), call.until.clone());
         let OneArguments { file, format } = call.arguments()?;
         self.analyzed(name, parameters, format, &[file], &until).await
     }
 
     async fn events(&self, mut call: Call) -> Result<Answer, ToolError> {
         let name = EventsAnalysis::NAME;
-        let (mut parameters, until) = (taken(&mut call, name)?, call.until.clone());
+        let (mut parameters, until) = (taken(&mut call, name), call.until.clone());
         let OneArguments { file, format } = call.arguments()?;
         parameters.entry("limit").or_insert_with(|| DEFAULT_EVENTS.into());
         self.analyzed(name, parameters, format, &[file], &until).await
     }
 
     async fn compare(&self, mut call: Call) -> Result<Answer, ToolError> {
-        let (parameters, until) = (taken(&mut call, Compare::NAME)?, call.until.clone());
+        let (parameters, until) = (taken(&mut call, Compare::NAME), call.until.clone());
         let CompareArguments { before, after, format } = call.arguments()?;
         self.analyzed(Compare::NAME, parameters, format, &[before, after], &until)
             .await
@@ -130,12 +130,12 @@ impl FileTools {
         &self,
         name: &str,
         parameters: Map<String, Value>,
-        format: ResultFormat,
+        format: AnswerFormat,
         files: &[String],
         until: &CancellationToken,
     ) -> Result<Answer, ToolError> {
         let request = Request::parse(name, &Value::Object(parameters));
-        let request = request.and_then(|request| request.written_as(format.format()));
+        let request = request.and_then(|request| request.written_as(format_of(format)));
         let request = request.map_err(|error| failed(&error))?;
         let definition = request.definition();
         if !definition.inputs.accepts(files.len()) {
@@ -262,6 +262,14 @@ fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
     ToolError::Failed(chain(error))
 }
 
+/// The format of a result that answers so.
+const fn format_of(format: AnswerFormat) -> Format {
+    match format {
+        AnswerFormat::Json => Format::Json,
+        AnswerFormat::Text => Format::Text,
+    }
+}
+
 /// The schemas of the parameters of an analysis by name.
 fn parameters_of(analysis: &str) -> Map<String, Value> {
     catalogue::find(analysis)
@@ -271,12 +279,10 @@ fn parameters_of(analysis: &str) -> Map<String, Value> {
 
 /// The parameters of an analysis among the arguments of a call, taken out of it. Those that are
 /// null are not given.
-fn taken(call: &mut Call, analysis: &str) -> Result<Map<String, Value>, ToolError> {
-    let request = Request::parse(analysis, &Value::Null).map_err(|error| failed(&error))?;
-    let schemas = request.definition().parameter_schemas();
-    let mut taken = call.take(schemas.keys());
+fn taken(call: &mut Call, analysis: &str) -> Map<String, Value> {
+    let mut taken = call.take(parameters_of(analysis).keys());
     taken.retain(|_name, value| !value.is_null());
-    Ok(taken)
+    taken
 }
 
 /// The bytes of a result.
