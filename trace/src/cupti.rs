@@ -4,7 +4,7 @@
 use flopwatch_model::{Category, MemoryKind};
 
 /// "No stream" of CUPTI, stored in 32 bits.
-pub(crate) const NO_STREAM: u32 = 0xFFFF_FFFF;
+pub(crate) const NO_STREAM: u64 = 0xFFFF_FFFF;
 
 /// Category and name of each copy kind, by its number. The names are those of `nsys stats` since
 /// 2023.

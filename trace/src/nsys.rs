@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
+use crate::cupti::NO_STREAM;
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};
 use crate::in_file::InFile;
 use crate::limits::ReadLimits;
@@ -146,7 +147,7 @@ impl RowKey {
                 track,
                 device: Some(device),
                 context: Some(context),
-                stream: (stream < gpu::NO_STREAM).then_some(stream),
+                stream: (stream < NO_STREAM).then_some(stream),
                 thread: None,
                 label: String::new(),
             },

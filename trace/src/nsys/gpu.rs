@@ -10,7 +10,7 @@ use super::names::Text;
 use super::sync::{self, COLUMNS as SYNC_COLUMNS, Types};
 use super::tables::{Piece, Table};
 use super::{Failure, GlobalId, Reader, RowKey, waits};
-use crate::cupti::{COPY_KINDS, graph_name};
+use crate::cupti::{COPY_KINDS, NO_STREAM, graph_name};
 use flopwatch_model::{Category, ColumnId, MemoryKind, Row, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
@@ -26,9 +26,6 @@ pub(super) const TABLES: &[&str] = &[KERNEL, GRAPH, MEMCPY, MEMSET, SYNCHRONIZAT
 const DEMANGLED: &str = "demangledName";
 /// Other forms of a kernel's name.
 const DETAILS: [&str; 2] = ["shortName", "mangledName"];
-
-/// "No stream" of CUPTI.
-pub(super) const NO_STREAM: u64 = 0xFFFF_FFFF;
 
 /// Kinds of memory in copies and memsets, in the order of their numbers in Nsight Systems, which
 /// are not CUPTI's.

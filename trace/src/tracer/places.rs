@@ -127,7 +127,7 @@ impl Places {
 
     fn row_of(&self, place: Place) -> Row {
         let on_gpu = |process: u32, track, device: u32, context: u32, stream: u32| {
-            let of = Some(u64::from(stream)).filter(|_| stream != NO_STREAM);
+            let of = Some(u64::from(stream)).filter(|stream| *stream != NO_STREAM);
             let which = of.map_or_else(|| "any stream".to_owned(), |stream| format!("stream {stream}"));
             Row {
                 capture: 0,
