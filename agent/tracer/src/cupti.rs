@@ -10,7 +10,7 @@ use flopwatch_injected::loader::Library;
 /// A code of CUPTI; 0 is well.
 pub(crate) type Code = c_int;
 /// The code that says that another has the subscription.
-pub(crate) const HELD: u32 = 39;
+pub(crate) const MULTIPLE_SUBSCRIBERS: u32 = 39;
 /// The code behind a buffer's last record.
 pub(crate) const NO_MORE: u32 = 12;
 /// The most device buffers that CUPTI keeps, as it numbers that attribute.

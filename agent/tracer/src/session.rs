@@ -15,7 +15,7 @@ use flopwatch_tracer_file::process::{
 use flopwatch_tracer_file::record::{CallName, Record};
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, Wanted};
 
-use crate::cupti::{Cupti, HELD, POOL_LIMIT, Subscriber, exports};
+use crate::cupti::{Cupti, MULTIPLE_SUBSCRIBERS, POOL_LIMIT, Subscriber, exports};
 use crate::kinds::{ENABLED, is_wanted};
 use crate::libraries::Libraries;
 use crate::names::Names;
@@ -66,7 +66,7 @@ impl Session {
             return Err(Reason::NodesTooOld.into());
         }
         let subscriber = ask(tracer, || cupti.subscribe()).map_err(|refusal| match refusal.result {
-            HELD => Refusal {
+            MULTIPLE_SUBSCRIBERS => Refusal {
                 reason: Reason::Held,
                 holder: libraries.holder(),
                 ..refusal
