@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
+import { complaintsOf } from "./complaints.mjs";
 
 const [url, ...names] = process.argv.slice(2);
 /** Widths of A4 between Chromium's margins, upright and across, in pixels. */
@@ -111,9 +112,7 @@ async function onDisk(name, html, document) {
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce" });
   page.setDefaultTimeout(120_000);
-  const complaints = [];
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  const complaints = complaintsOf(page);
   await page.goto(`${url}#page=analyses`);
   const nav = page.getByRole("navigation", { name: "Analyses" });
   await nav.waitFor();

@@ -4,6 +4,7 @@
 
 import { basename } from "node:path";
 import { chromium } from "playwright-core";
+import { complaintsOf } from "./complaints.mjs";
 
 const [url, ...files] = process.argv.slice(2);
 const screens = process.env.FLOPWATCH_SCREENS;
@@ -14,10 +15,8 @@ const browser = await chromium.launch({
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 720 }, colorScheme: "light", reducedMotion: "reduce" });
   page.setDefaultTimeout(60_000);
-  const complaints = [];
-  page.on("pageerror", (error) => complaints.push(String(error)));
   // That a file is refused is told in words; the browser tells its console too.
-  page.on("console", (message) => message.type() === "error" && !/^Failed to load resource: .* 422/.test(message.text()) && complaints.push(message.text()));
+  const complaints = complaintsOf(page, /^Failed to load resource: .* 422/);
   await page.goto(`${url}#page=timeline`);
   await page.getByRole("heading", { name: "No capture is open" }).waitFor();
   await page.evaluate(() => {

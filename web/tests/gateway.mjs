@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { chromium } from "playwright-core";
+import { complaintsOf } from "./complaints.mjs";
 import { differs } from "./pictures.mjs";
 
 /** Pictures may differ in so many pixels: texts are drawn by the fonts of the machine. */
@@ -24,11 +25,8 @@ try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, colorScheme: "light", reducedMotion: "reduce", locale: "en-GB", timezoneId: "UTC", ignoreHTTPSErrors: true });
   context.setDefaultTimeout(60_000);
   const page = await context.newPage();
-  const complaints = [];
-  page.on("pageerror", (error) => complaints.push(String(error)));
   // That a request is refused is part of the walk.
-  const expected = /^Failed to load resource: the server responded with a status of (401|403|404|503)/;
-  page.on("console", (message) => message.type() === "error" && !expected.test(message.text()) && complaints.push(message.text()));
+  const complaints = complaintsOf(page, /^Failed to load resource: the server responded with a status of (401|403|404|503)/);
   let pictures = 0;
   const picture = async (name, kept = false) => {
     const taken = await page.screenshot(screens ? { path: `${screens}/${(pictures += 1)}-${name}.png` } : {});

@@ -3,6 +3,7 @@
 
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { complaintsOf } from "./complaints.mjs";
 
 const url = process.argv[2];
 const plain = fileURLToPath(new URL("data/plain.h5", import.meta.url));
@@ -13,9 +14,7 @@ const browser = await chromium.launch({
 try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   page.setDefaultTimeout(120_000);
-  const complaints = [];
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  const complaints = complaintsOf(page);
   const settled = () => page.waitForFunction(() => globalThis.flopwatch?.workspace.names.length > 0 && globalThis.flopwatch.controller.isSettled());
   const kernels = () => page.evaluate(() => globalThis.flopwatch.workspace.header.categories.find(({ name }) => name === "cuda_kernel")?.count);
   await page.goto(`${url}#page=timeline`);
