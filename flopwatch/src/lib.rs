@@ -26,11 +26,11 @@
 //! * `record` never kills the profiled command; it keeps its standard streams and signals.
 //! * An existing output file is replaced only with `--force`, and an output appears as a whole or
 //!   not at all.
-//! * `serve` listens on loopback alone and answers only requests for this machine's names. An
+//! * `serve` listens on loopback alone and answers only requests for this machine's names. A
 //!   service has at most 64 captures of its command line. An upload has at most 8 GiB; one is
 //!   converted at a time, and the timelines of the last eight are kept.
-//! * `mcp` reads only files below what its command line names, writes none, and keeps standard output
-//!   for the protocol.
+//! * `mcp` reads only files below what its command line names, writes none, and keeps standard
+//!   output for the protocol.
 //! * A result of an analysis has at most 1 GiB, 16 MiB of `mcp`.
 
 pub mod analyze;

@@ -3,8 +3,8 @@
 use crate::server::MAX_WAITING;
 use crate::view::{MAX_ANSWER_BYTES, MIN_ANSWER_BYTES};
 
-/// Why a tool has no answer. Clients show the text to whoever asked, which is most often a model: it
-/// says what is wrong and what to do.
+/// Why a tool has no answer. Clients show the text to whoever asked, which is most often a model:
+/// it says what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// The tool has no argument of that name.

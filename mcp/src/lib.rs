@@ -1,5 +1,5 @@
-//! What Flopwatch's servers of the Model Context Protocol share: `flopwatch mcp` serves files of one
-//! machine, `kubectl flopwatch mcp` sessions of a cluster.
+//! What Flopwatch's servers of the Model Context Protocol share: `flopwatch mcp` serves files of
+//! one machine, `kubectl flopwatch mcp` sessions of a cluster.
 //!
 //! A program implements [`Tools`] and calls [`serve`]. The way of a call:
 //!

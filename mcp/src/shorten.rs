@@ -11,7 +11,8 @@ use crate::answer::Bounded;
 use crate::error::ToolError;
 use crate::view::{MAX_ANSWER_BYTES, View};
 
-/// Elements of the longest list with which a cut answer is content: with fewer, texts are cut first.
+/// Elements of the longest list with which a cut answer is content: with fewer, texts are cut
+/// first.
 const ENOUGH_ELEMENTS: usize = 10;
 /// Most places that are named where something was cut.
 const MAX_PLACES: usize = 6;

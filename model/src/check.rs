@@ -219,7 +219,7 @@ const PIECE_NUMBERS: usize = 1 << 16;
 
 /// The first number that is not below `end`, and where it is.
 fn first_beyond(numbers: &[u32], end: usize) -> Option<(usize, u32)> {
-    // The highest number of a piece is found several numbers at a time, the first one beyond is not.
+    // The highest number of a piece is found several numbers at a time, the first beyond is not.
     let pieces = numbers.par_chunks(PIECE_NUMBERS);
     let highest = pieces.map(|piece| piece.iter().copied().fold(0, u32::max)).max()?;
     if index(highest) < end {

@@ -71,7 +71,8 @@ fn folder() -> Result<PathBuf> {
 }
 
 /// Packs the package with a module and a program in a folder, which it empties first; gives the
-/// wheel's file. What the wheel says of itself comes from maturin, as it does in what is handed out.
+/// wheel's file. What the wheel says of itself comes from maturin, as it does in what is handed
+/// out.
 fn assemble(cache: &Cache, module: &Path, program: &Path, output: &Path) -> Result<PathBuf> {
     let tools = python::package_tools(cache)?.join("bin");
     let sources = project::root()?.join("python");

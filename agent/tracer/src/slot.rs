@@ -193,8 +193,8 @@ fn is_of(file: TraceFile, at: usize, pid: u32, began: u64) -> bool {
     is_used(file, at) && file.get_half(at.wrapping_add(PID_AT)) == pid && file.get(at.wrapping_add(STARTED_AT)) == began
 }
 
-/// Whether nobody will write to a used slot any more. Of a process that `/proc` hides, only the kernel
-/// says whether it is there.
+/// Whether nobody will write to a used slot any more. Of a process that `/proc` hides, only the
+/// kernel says whether it is there.
 fn has_ended(file: TraceFile, at: usize) -> bool {
     let pid = file.get_half(at.wrapping_add(PID_AT));
     let is_over = file.get_half(at.wrapping_add(PHASE_AT)) == Phase::Replaced.bits()

@@ -101,7 +101,7 @@ impl Held {
         }
     }
 
-    /// What the capture would have to hold for the analysis to tell something; `None` where it does.
+    /// What the capture would have to hold for the analysis to tell something; `None` if it does.
     fn lacks(&self, definition: &Definition) -> Option<String> {
         let subject = Subject::of(definition);
         (!subject.is_in(&self.categories, &self.parts)).then(|| subject.words())

@@ -38,7 +38,8 @@ pub(super) struct Places {
     /// The rows, in the order of their ids.
     rows: Vec<Place>,
     devices: Vec<Known>,
-    /// Which device a program means by a number: programs that see different ones count each from 0.
+    /// Which device a program means by a number: programs that see different ones count each from
+    /// 0.
     numbers: HashMap<(Program, u32), u32>,
     /// The device of a context of a process.
     contexts: HashMap<(u32, u32), u32>,
