@@ -37,7 +37,7 @@ const SHARED_COMPONENT_PREFIX: &str = "AnalysisType";
 #[openapi(
     info(
         title = "Flopwatch",
-        description = "Profiles GPU pods in place and serves the results. Errors are problem details (RFC 9457) with a `reason` of a closed set.",
+        description = "Profiles GPU pods in place and serves the results. Errors are problem details (RFC 9457) with a `reason` of a closed set. A 503 is worth asking again, after `Retry-After`; a 500 is for whoever runs the gateway to mend.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     modifiers(&Schemes),

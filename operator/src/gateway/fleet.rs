@@ -103,6 +103,7 @@ fn nanoseconds(time: Timestamp) -> i64 {
         (status = 200, body = FleetTop),
         Guarded,
         (status = 404, body = ProblemDetails, content_type = "application/problem+json", description = "There is no object store."),
+        (status = 500, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 504, body = ProblemDetails, content_type = "application/problem+json", description = "The object store is too slow for it.")))]
 pub(crate) async fn top(
     State(access): State<SessionAccess>,

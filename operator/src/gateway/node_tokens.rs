@@ -21,6 +21,8 @@ const TOKEN_LIFETIME_SECONDS: i64 = 600;
 const TOKEN_TTL: Duration = Duration::from_mins(5);
 /// Most nodes whose tokens are cached.
 const MAX_CACHED_TOKENS: u64 = 1024;
+/// What mends the refusal of a token: the chart gives the right to it.
+const LOST_RIGHT: &str = "the chart's Role flopwatch-gateway gives this right, so whoever installed Flopwatch gets it back with `helm upgrade`";
 
 /// The service account and pod that the gateway runs as.
 #[derive(Clone, Debug)]
@@ -51,7 +53,8 @@ impl NodeTokens {
     }
 
     /// The value of `Authorization` for the agent of a node. The error is `NoToken` where the API
-    /// server does not answer within [`API_DEADLINE`], or fails: asking again may help.
+    /// server does not answer within [`API_DEADLINE`], or fails: asking again may help. It is `Own`
+    /// where the API server refuses: only whoever runs the gateway can mend that.
     pub(crate) async fn bearer_for(&self, node: &str) -> Result<HeaderValue, AgentError> {
         if let Some(token) = self.cached.get(node) {
             return Ok(token);
@@ -82,6 +85,9 @@ impl NodeTokens {
             .accounts
             .create_token_request(&self.identity.account, &params, &request);
         let made = match timeout(API_DEADLINE, made).await {
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+                return Err(failed(format!("{}; {LOST_RIGHT}", status.message)));
+            }
             Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) && status.code != 429 => {
                 return Err(failed(status.message.clone()));
             }

@@ -280,7 +280,7 @@ impl IntoResponses for OfCapture {
 impl IntoResponses for Transfer {
     fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::Response>> {
         let bare = [("304", "The caller has it."), ("416", "The range lies outside.")];
-        documented(&["502", "504"], &bare)
+        documented(&["500", "502", "504"], &bare)
     }
 }
 

@@ -101,6 +101,7 @@ pub(crate) async fn signed_in(
         (status = 403, body = ProblemDetails, content_type = "application/problem+json", description = "The request is of another site."),
         (status = 413, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 415, body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 500, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
 pub(crate) async fn sign_in(
     State(api_server): State<ApiServer>,

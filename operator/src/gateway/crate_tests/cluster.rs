@@ -108,9 +108,7 @@ impl Cluster {
             Right::path("put", "/v1/inputs"),
             Right::resource("create", "authentication.k8s.io", "tokenreviews"),
             Right::resource("create", "authorization.k8s.io", "subjectaccessreviews"),
-            Right::resource("create", "", "serviceaccounts/token")
-                .in_namespace(NAMESPACE)
-                .named(ACCOUNT),
+            token_right(),
             Right::resource("list", "discovery.k8s.io", "endpointslices").in_namespace(NAMESPACE),
         ] {
             server.allow(GATEWAY, right);
@@ -142,6 +140,16 @@ impl Cluster {
                 put_session(server, &sessions, session);
             }
         });
+    }
+
+    /// Takes from the gateway the right to tokens of its own.
+    pub(super) fn take_token_right(&self) {
+        self.server.disallow(GATEWAY, &token_right());
+    }
+
+    /// Gives the gateway back the right that [`Self::take_token_right`] took.
+    pub(super) fn give_token_right(&self) {
+        self.server.allow(GATEWAY, token_right());
     }
 
     /// The gateway's own client.
@@ -217,6 +225,13 @@ impl Cluster {
         };
         asked.map(audience).collect()
     }
+}
+
+/// The right to make tokens of the gateway's service account.
+fn token_right() -> Right {
+    Right::resource("create", "", "serviceaccounts/token")
+        .in_namespace(NAMESPACE)
+        .named(ACCOUNT)
 }
 
 /// Who the gateway says it is.

@@ -5,6 +5,7 @@ use flopwatch_bucket_rig::{S3Server, SECRET_KEY};
 use flopwatch_http::{Server, ServerLimits, Service};
 use flopwatch_test_harness::{Fault, Verb};
 use prometheus::IntCounter;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::rig::{NODE, OTHER_NODE, Rig, artifacts, finished};
@@ -34,6 +35,37 @@ async fn who_asks_while_the_api_server_gives_no_token_is_told_to_ask_again() {
     assert_eq!((answer.status, answer.reason().as_str()), (503, "ApiServer"));
     assert_eq!(answer.header("retry-after"), "2", "{answer:?}");
     assert_eq!(rig.get(SUMMARY, "reader").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_gateway_that_may_have_no_token_says_who_mends_that_and_not_to_ask_again() {
+    let rig = Rig::new().await;
+    rig.cluster.take_token_right();
+    let answer = rig.get(SUMMARY, "reader").await;
+    assert_eq!((answer.status, answer.reason().as_str()), (500, "Gateway"));
+    assert_eq!(answer.header("retry-after"), "", "{answer:?}");
+    let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+    assert!(
+        detail.contains("serviceaccounts") && detail.contains("helm upgrade"),
+        "{detail}"
+    );
+    rig.cluster.give_token_right();
+    assert_eq!(rig.get(SUMMARY, "reader").await.status, 200);
+}
+
+#[test]
+fn every_path_that_an_agent_answers_says_that_the_gateway_may_fail_itself() {
+    let document: Value = serde_json::from_str(&crate::gateway::openapi().unwrap()).unwrap();
+    let operations = document["paths"].as_object().unwrap().values();
+    let operations = operations.flat_map(|item| item.as_object().unwrap().values());
+    let of_agents: Vec<&Value> = operations
+        .map(|operation| &operation["responses"])
+        .filter(|responses| responses["502"].is_object())
+        .collect();
+    assert!(!of_agents.is_empty());
+    for responses in of_agents {
+        assert!(responses["500"].is_object(), "{responses}");
+    }
 }
 
 #[tokio::test]
