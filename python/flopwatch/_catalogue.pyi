@@ -2040,7 +2040,7 @@ class MemoryProfileFrame(TypedDict):
     """The line; 0 where the profile does not say."""
 
 class MemoryProfileFunction(TypedDict):
-    """Memory of a function."""
+    """Memory of a function, or its change between two profiles."""
 
     cumulative_bytes: int
     """Bytes of stacks of which any frame is of it."""
@@ -2048,18 +2048,6 @@ class MemoryProfileFunction(TypedDict):
     """The source file of one that is called so; empty where the profile does not say."""
     flat_bytes: int
     """Bytes of stacks whose innermost frame is of it."""
-    function: str
-    """Name of the function."""
-
-class MemoryProfileFunctionChange(TypedDict):
-    """The change of a function."""
-
-    cumulative_bytes: int
-    """Change of the bytes of stacks of which any frame is of it."""
-    file: str
-    """The source file of one that is called so; empty where the profile does not say."""
-    flat_bytes: int
-    """Change of the bytes of stacks whose innermost frame is of it."""
     function: str
     """Name of the function."""
 
@@ -5747,7 +5735,7 @@ class MemoryProfileChangesResult(Result):
     """Their difference."""
     devices: list[MemoryProfileDeviceChange]
     """By device and kind, the largest change first."""
-    functions: list[MemoryProfileFunctionChange]
+    functions: list[MemoryProfileFunction]
     """By function, the largest flat change first; those without a change, flat or cumulative, are not there."""
     functions_left_out: int
     """Functions that were left out behind these."""

@@ -79,7 +79,7 @@ pub struct MemoryProfileDevice {
     pub buffers: Option<i64>,
 }
 
-/// Memory of a function.
+/// Memory of a function, or its change between two profiles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryProfileFunction {
     /// Name of the function.

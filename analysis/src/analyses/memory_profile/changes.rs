@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::tally::{OfFunction, StackKey, Sum, Tally};
-use super::{MemoryProfileFrame, MemoryProfileParams, NEEDS, page};
+use super::{MemoryProfileFrame, MemoryProfileFunction, MemoryProfileParams, NEEDS, page};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -36,7 +36,7 @@ pub struct MemoryProfileChangesResult {
     pub devices: Vec<MemoryProfileDeviceChange>,
     /// By function, the largest flat change first; those without a change, flat or cumulative, are
     /// not there.
-    pub functions: Vec<MemoryProfileFunctionChange>,
+    pub functions: Vec<MemoryProfileFunction>,
     /// Functions that were left out behind these.
     pub functions_left_out: u64,
     /// By stack, the largest change first; those without are not there.
@@ -58,19 +58,6 @@ pub struct MemoryProfileDeviceChange {
     pub after_bytes: i64,
     /// Their difference.
     pub change_bytes: i64,
-}
-
-/// The change of a function.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct MemoryProfileFunctionChange {
-    /// Name of the function.
-    pub function: String,
-    /// The source file of one that is called so; empty where the profile does not say.
-    pub file: String,
-    /// Change of the bytes of stacks whose innermost frame is of it.
-    pub flat_bytes: i64,
-    /// Change of the bytes of stacks of which any frame is of it.
-    pub cumulative_bytes: i64,
 }
 
 /// The change of a stack.
@@ -131,9 +118,9 @@ where
     both
 }
 
-fn function(name: &str, (before, after): (OfFunction<'_>, OfFunction<'_>)) -> MemoryProfileFunctionChange {
+fn function(name: &str, (before, after): (OfFunction<'_>, OfFunction<'_>)) -> MemoryProfileFunction {
     let file = if after.file.is_empty() { before.file } else { after.file };
-    MemoryProfileFunctionChange {
+    MemoryProfileFunction {
         function: name.to_owned(),
         file: file.to_owned(),
         flat_bytes: after.flat.saturating_sub(before.flat),
@@ -172,7 +159,7 @@ impl MemoryProfileChangesResult {
         let functions = joined(before.functions.iter(), after.functions.iter());
         let functions = functions.into_iter().map(|(name, both)| function(name, both));
         let functions = functions.filter(|of| of.flat_bytes != 0 || of.cumulative_bytes != 0);
-        let functions: Vec<MemoryProfileFunctionChange> = functions.collect();
+        let functions: Vec<MemoryProfileFunction> = functions.collect();
         let stacks = joined(before.stacks.iter(), after.stacks.iter());
         let stacks = stacks.into_iter().filter(|(_, (before, after))| before != after);
         let stacks: Vec<_> = stacks.collect();

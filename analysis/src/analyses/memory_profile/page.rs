@@ -2,7 +2,7 @@
 
 use flopwatch_report::page::{Page, Table, TableBuilder, Tile, Unit};
 
-use super::{MemoryProfileChangesResult, MemoryProfileFrame, MemoryProfileResult};
+use super::{MemoryProfileChangesResult, MemoryProfileFrame, MemoryProfileFunction, MemoryProfileResult};
 
 /// Frames of a stack that a table shows: the innermost ones.
 const MAX_SHOWN_FRAMES: usize = 4;
@@ -41,18 +41,14 @@ fn with_stack<'a, T: Copy>(table: TableBuilder<T>, shown: impl Fn(T) -> ShownSta
         .build()
 }
 
-/// The table of functions, of which `shown` gives name, file, flat and cumulative bytes.
-fn functions<'a, T>(
-    list: &'a [T],
-    left_out: u64,
-    shown: impl Fn(&'a T) -> (&'a str, &'a str, i64, i64),
-) -> TableBuilder<&'a T> {
+/// The table of functions.
+fn functions(list: &[MemoryProfileFunction], left_out: u64) -> TableBuilder<&MemoryProfileFunction> {
     Table::of("By function", list)
         .left_out(left_out)
-        .column("Function", |one| shown(one).0)
-        .column("File", |one| shown(one).1)
-        .figure("Flat", Unit::Bytes, |one| shown(one).2)
-        .figure("Cumulative", Unit::Bytes, |one| shown(one).3)
+        .column("Function", |one| one.function.as_str())
+        .column("File", |one| one.file.as_str())
+        .figure("Flat", Unit::Bytes, |one| one.flat_bytes)
+        .figure("Cumulative", Unit::Bytes, |one| one.cumulative_bytes)
 }
 
 pub(super) fn of_one(title: &str, about: &str, result: &MemoryProfileResult) -> Page {
@@ -83,9 +79,7 @@ pub(super) fn of_one(title: &str, about: &str, result: &MemoryProfileResult) -> 
         own_frame: one.own_frame.as_ref(),
         frames: &one.frames,
     }));
-    page.table(functions(&result.functions, result.functions_left_out, |one| {
-        (&one.function, &one.file, one.flat_bytes, one.cumulative_bytes)
-    }));
+    page.table(functions(&result.functions, result.functions_left_out));
     page
 }
 
@@ -120,8 +114,6 @@ pub(super) fn of_two(title: &str, about: &str, result: &MemoryProfileChangesResu
         own_frame: one.own_frame.as_ref(),
         frames: &one.frames,
     }));
-    page.table(functions(&result.functions, result.functions_left_out, |one| {
-        (&one.function, &one.file, one.flat_bytes, one.cumulative_bytes)
-    }));
+    page.table(functions(&result.functions, result.functions_left_out));
     page
 }
