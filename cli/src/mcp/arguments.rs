@@ -30,7 +30,7 @@ pub(super) struct SessionArguments {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct CatalogueArguments {
-    /// Words that name or description of an analysis must all have.
+    /// Words that name, title or description of an analysis must all have.
     pub(super) search: String,
     /// Names of analyses: each whole, with the JSON schema of its parameters.
     pub(super) names: Vec<String>,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_mcp::{Answer, AnswerFormat, Call, Description, ToolError, Tools};
+use flopwatch_mcp::{Answer, AnswerFormat, Call, Description, Search, ToolError, Tools};
 use flopwatch_report::Layout;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -148,7 +148,7 @@ impl ClusterTools {
         let all = listed.get("analyses").and_then(Value::as_array).cloned();
         let all = all.ok_or_else(|| ToolError::Failed("the gateway's list of analyses is none".to_owned()))?;
         if names.is_empty() {
-            return Answer::json(&json!({"analyses": found(&all, &search)}));
+            return Answer::json(&json!({"analyses": found(&all, &Search::of(&search))}));
         }
         let entry = |name: &String| {
             let entry = all.iter().find(|entry| text_of(entry, "name") == name);
@@ -362,19 +362,15 @@ fn text_of<'a>(entry: &'a Value, name: &str) -> &'a str {
     entry.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The entries that have every word of `search` in their name or description, without schemas.
-fn found(all: &[Value], search: &str) -> Vec<Value> {
-    let search = search.to_lowercase();
-    let words: Vec<&str> = search.split_whitespace().collect();
-    let is_found = |entry: &&Value| {
-        let all = format!("{} {}", text_of(entry, "name"), text_of(entry, "about")).to_lowercase();
-        words.iter().all(|word| all.contains(word))
-    };
+/// The entries that `search` finds by their name, title or description, without schemas.
+fn found(all: &[Value], search: &Search) -> Vec<Value> {
+    let is_found = |entry: &&Value| search.finds(&["name", "title", "about"].map(|part| text_of(entry, part)));
     let short = |entry: &Value| {
         let parameters = entry.pointer("/parameters/properties").and_then(Value::as_object);
         let parameters: Vec<&String> = parameters.into_iter().flat_map(Map::keys).collect();
         json!({
-            "name": entry.get("name"), "about": entry.get("about"), "inputs": entry.get("inputs"), "parameters": parameters,
+            "name": entry.get("name"), "title": entry.get("title"), "about": entry.get("about"), "inputs": entry.get("inputs"),
+            "parameters": parameters,
         })
     };
     all.iter().filter(is_found).map(short).collect()
@@ -387,14 +383,19 @@ mod tests {
     #[test]
     fn a_list_of_analyses_is_searched_and_told_without_schemas() {
         let all = [
-            json!({"name": "idle", "about": "Gaps of GPUs.", "inputs": "one", "parameters": {"properties": {"limit": {"type": "integer"}}}}),
-            json!({"name": "compare", "about": "Two captures.", "inputs": "two", "parameters": {}}),
+            json!({
+                "name": "idle", "title": "GPU idle time", "about": "Gaps of GPUs.", "inputs": "one",
+                "parameters": {"properties": {"limit": {"type": "integer"}}}
+            }),
+            json!({"name": "compare", "title": "Comparison", "about": "Two captures.", "inputs": "two", "parameters": {}}),
         ];
         assert_eq!(
-            found(&all, "GPUS gaps"),
-            [json!({"name": "idle", "about": "Gaps of GPUs.", "inputs": "one", "parameters": ["limit"]})]
+            found(&all, &Search::of("GPUS gaps time")),
+            [json!({
+                "name": "idle", "title": "GPU idle time", "about": "Gaps of GPUs.", "inputs": "one", "parameters": ["limit"]
+            })]
         );
-        assert_eq!(found(&all, "").len(), 2);
+        assert_eq!(found(&all, &Search::of("")).len(), 2);
     }
 
     #[test]

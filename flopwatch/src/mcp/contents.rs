@@ -2,6 +2,7 @@
 
 use flopwatch_analysis::catalogue::CATALOGUE;
 use flopwatch_analysis::{Definition, InputCount, Listing, Part, Request, RequestError, ResultType, Subject};
+use flopwatch_mcp::Search;
 use flopwatch_model::{Category, Loss, Source};
 use flopwatch_summary::{GpuBusy, ProfiledCount, Summary};
 use serde::Serialize;
@@ -142,17 +143,14 @@ struct LackingEntry {
 impl CatalogueListing {
     /// The entries that have every word of `search`, in published order.
     pub(super) fn of(search: &str, held: Option<&Held>) -> Self {
-        let search = search.to_lowercase();
-        let wanted: Vec<&str> = search.split_whitespace().collect();
+        let search = Search::of(search);
         let mut listing = Self {
             analyses: Vec::new(),
             nothing_to_tell: Vec::new(),
         };
         for definition in CATALOGUE {
             let name = definition.name;
-            let question = definition.group.question();
-            let all = format!("{question} {} {name} {}", definition.title, definition.about).to_lowercase();
-            if !wanted.iter().all(|word| all.contains(word)) {
+            if !search.finds(&[name, definition.title, definition.about, definition.group.question()]) {
                 continue;
             }
             match held.and_then(|held| held.lacks(definition)) {
