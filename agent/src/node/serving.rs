@@ -71,7 +71,8 @@ pub(super) async fn bind(
         service_audience: Some(agent_audience(&options.node_name)),
         ..ReviewerOptions::default()
     };
-    let access = Access::Kubernetes(Reviewer::new(client.clone(), reviews, metrics.reviews()));
+    let reviewer = Reviewer::new(client.clone(), reviews, metrics.reviews());
+    let access = Access::Kubernetes(Box::new(reviewer));
     let limits = ConversionLimits::default();
     let service = ArtifactService::converting(Arc::clone(store), access, metrics, Arc::new(derived), limits, bucket);
     let server = Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?;

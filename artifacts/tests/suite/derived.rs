@@ -406,8 +406,8 @@ async fn a_form_needs_the_right_to_what_it_is_made_of() {
         &["stranger", "reader", "rawreader"],
         &[("reader", sessions()), ("rawreader", sessions()), ("rawreader", raw())],
     );
-    let reviewer = rig.captures.reviewer(&api, ReviewerOptions::default());
-    let listening = rig.listen(Access::Kubernetes(reviewer), ConversionLimits::default());
+    let access = rig.captures.kubernetes(&api, ReviewerOptions::default());
+    let listening = rig.listen(access, ConversionLimits::default());
     for (user, capture, status) in [
         ("nobody", "train", 401),
         ("stranger", "train", 403),
@@ -515,8 +515,8 @@ async fn who_may_not_read_the_second_capture_gets_nothing_of_both() {
         &["reader", "rawreader"],
         &[("reader", sessions()), ("rawreader", sessions()), ("rawreader", raw())],
     );
-    let reviewer = rig.captures.reviewer(&api, ReviewerOptions::default());
-    let listening = rig.listen(Access::Kubernetes(reviewer), ConversionLimits::default());
+    let access = rig.captures.kubernetes(&api, ReviewerOptions::default());
+    let listening = rig.listen(access, ConversionLimits::default());
     let path = format!("{}?with=team/sensitive/uid", analysis("train", "kernel-changes"));
     let elsewhere = format!("{}?with=other/train/uid", analysis("train", "kernel-changes"));
     for (user, path, status) in [

@@ -70,7 +70,7 @@ impl Rig {
                 ("reader", sessions()),
             ],
         );
-        let access = Access::Kubernetes(captures.reviewer(&api, ReviewerOptions::default()));
+        let access = captures.kubernetes(&api, ReviewerOptions::default());
         let root = captures.root.path();
         let options = StoreOptions {
             free_bytes_floor: 0,

@@ -104,11 +104,13 @@ impl Captures {
     }
 
     pub(crate) fn reviewed(&self, api: &ApiServer, options: ReviewerOptions) -> ArtifactService {
-        self.service(Access::Kubernetes(self.reviewer(api, options)))
+        self.service(self.kubernetes(api, options))
     }
 
-    pub(crate) fn reviewer(&self, api: &ApiServer, options: ReviewerOptions) -> Reviewer {
-        Reviewer::new(api.client("flopwatch-system"), options, self.metrics.reviews())
+    /// Access for those who have rights at the API server.
+    pub(crate) fn kubernetes(&self, api: &ApiServer, options: ReviewerOptions) -> Access {
+        let reviewer = Reviewer::new(api.client("flopwatch-system"), options, self.metrics.reviews());
+        Access::Kubernetes(Box::new(reviewer))
     }
 
     /// Value of a series without labels, or with them as they are rendered.

@@ -309,8 +309,8 @@ async fn what_is_made_of_a_raw_capture_needs_the_right_to_it() {
         &["reader", "rawreader"],
         &[("reader", sessions()), ("rawreader", sessions()), ("rawreader", raw())],
     );
-    let reviewer = rig.captures.reviewer(&api, ReviewerOptions::default());
-    let listening = rig.listen(Access::Kubernetes(reviewer));
+    let access = rig.captures.kubernetes(&api, ReviewerOptions::default());
+    let listening = rig.listen(access);
     let csv = format!("{}/timeline.csv", artifacts_path("team", "train"));
     let summary = analysis_path("team", "train", "summary");
     for path in [path("train"), csv, summary] {

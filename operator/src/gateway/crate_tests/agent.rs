@@ -96,7 +96,7 @@ impl Agent {
             service_audience: Some(agent_audience(node)),
             ..ReviewerOptions::default()
         };
-        let access = Access::Kubernetes(Reviewer::new(setup.client, reviews, metrics.reviews()));
+        let access = Access::Kubernetes(Box::new(Reviewer::new(setup.client, reviews, metrics.reviews())));
         let converter = (setup.converter)(folder.path().join("conversion"));
         let (limits, bucket) = (setup.limits, setup.bucket);
         let service = ArtifactService::converting(Arc::clone(&store), access, metrics, converter, limits, bucket);
