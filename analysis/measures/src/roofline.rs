@@ -186,12 +186,16 @@ impl RooflinePoint {
 }
 
 impl LaunchRoofline {
-    /// Of a launch: by the charts that its report defines, and else by ours.
+    /// Of a launch: by the charts that its report defines, and else by ours. Without a peak that
+    /// was measured there is no roof, and what was done below it is left out.
     pub fn of(profile: &KernelProfile) -> Self {
         let measured = LaunchMetrics(&profile.metrics);
         let charts = &profile.rooflines;
+        let has_roof = |(_, peak): &(f64, f64)| peak.is_finite() && *peak > 0.0;
         let by = |found: Option<(f64, f64)>, ours: Option<(f64, f64)>| {
-            let reports = found.map(|(done, peak)| (done, peak, DefinedBy::Report));
+            let reports = found.filter(has_roof);
+            let reports = reports.map(|(done, peak)| (done, peak, DefinedBy::Report));
+            let ours = ours.filter(has_roof);
             reports.or_else(|| ours.map(|(done, peak)| (done, peak, DefinedBy::Flopwatch)))
         };
         let work = WorkKind::ALL.iter().copied().filter_map(|kind| {
@@ -387,6 +391,21 @@ mod tests {
             defined_by: DefinedBy::Flopwatch,
         };
         assert_eq!(roofline_of(&launch).work, [expected]);
+    }
+
+    #[test]
+    fn a_peak_that_was_not_measured_is_no_roof() {
+        let mut launch = metrics(&[
+            ("sm__cycles_elapsed.avg.per_second", 1e9, "hz"),
+            ("sm__ops_path_tensor_src_fp16_dst_fp32.sum.per_cycle_elapsed", 500.0, ""),
+            ("sm__ops_path_tensor_src_fp16_dst_fp32.sum.peak_sustained", 4096.0, ""),
+        ]);
+        assert_eq!(roofline_of(&launch).work.len(), 1);
+        for peak in [0.0, f64::NAN, f64::INFINITY] {
+            let name = "sm__ops_path_tensor_src_fp16_dst_fp32.sum.peak_sustained";
+            launch.extend(metrics(&[(name, peak, "")]));
+            assert_eq!(roofline_of(&launch).work, [], "{peak}");
+        }
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn of(timelines: &[&Timeline], params: &RooflineParams) -> Rooflines {
         launches_without_roofline: 0,
         not_captured: Vec::new(),
     };
-    let mut measured: Vec<WorkKind> = Vec::new();
+    let (mut measured, mut done): (Vec<WorkKind>, Vec<WorkKind>) = (Vec::new(), Vec::new());
     let mut before: HashMap<(Identity<'_>, WorkKind, MemoryLevel), usize> = HashMap::new();
     for (input, timeline) in timelines.iter().enumerate() {
         let all = launches(timeline, &params.name_contains);
@@ -167,6 +167,8 @@ fn of(timelines: &[&Timeline], params: &RooflineParams) -> Rooflines {
         let mut here = HashMap::new();
         for (_, identity, profile, roofline) in &drawn {
             measured.extend(roofline.work.iter().map(|work| work.kind));
+            let with_work = roofline.work.iter().filter(|work| work.per_second > 0.0);
+            done.extend(with_work.map(|work| work.kind));
             for point in points(number_of(input), profile, roofline) {
                 let key = (*identity, point.work, point.memory);
                 let to = result.points.len();
@@ -189,7 +191,7 @@ fn of(timelines: &[&Timeline], params: &RooflineParams) -> Rooflines {
     }
     measured.sort_unstable();
     measured.dedup();
-    measured.retain(|kind| result.points.iter().all(|point| point.work != *kind));
+    measured.retain(|kind| !done.contains(kind));
     result.unused = measured;
     result.not_captured = missing(&result);
     result
@@ -241,7 +243,7 @@ fn missing(result: &Rooflines) -> Vec<NotCaptured> {
 
 impl Analysis for Roofline {
     const NAME: &'static str = "roofline";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "Work per second over work per byte of launches that Nsight Compute measured, below the roofs of their device.";
     const TITLE: &'static str = "Roofline";

@@ -1,6 +1,8 @@
 //! Devices, as the file holds them: a column per property. Columns of MIG instances are there where
 //! a device is one.
 
+use std::collections::BTreeMap;
+
 use hdf5::Group;
 
 use super::NONE_U32;
@@ -81,7 +83,11 @@ impl Reader<'_> {
         let memory: Vec<u64> = self.numbers(group, "memory_bytes", count)?;
         let bandwidth: Vec<u64> = self.numbers(group, "peak_bandwidth", count)?;
         let flops = self.strings(group, "peak_flops")?;
-        let flops: Vec<_> = flops.iter().map(|text| from_json(text)).collect::<Result<_, _>>()?;
+        let flops = flops.iter().map(|text| from_json(text));
+        let mut flops: Vec<BTreeMap<String, u64>> = flops.collect::<Result<_, _>>()?;
+        for rates in &mut flops {
+            rates.retain(|_, rate| *rate > 0);
+        }
         if flops.len() != names.len() || sources.len() != names.len() {
             return Err(Failure::Inconsistent(
                 "devices: columns of different lengths".to_owned(),

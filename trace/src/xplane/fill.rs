@@ -434,7 +434,7 @@ impl<'a> Fill<'a> {
                 }
                 (b"core_count", _) => device.multiprocessors = small,
                 (b"memory_size", _) => device.memory_bytes = value.integer(),
-                (b"memory_bandwidth", _) => device.peak_bandwidth = value.integer(),
+                (b"memory_bandwidth", _) => device.peak_bandwidth = value.integer().filter(|bandwidth| *bandwidth > 0),
                 (b"peak_hbm_bw_gigabytes_per_second", Stat::Double(giga)) => device.peak_bandwidth = whole(giga * 1e9),
                 (b"peak_teraflops_per_second", Stat::Double(tera)) => {
                     let peak = whole(tera * 1e12).map(|peak| ("any".to_owned(), peak));

@@ -228,6 +228,22 @@ fn columns_that_only_some_sources_give_and_profiled_launches_read_back_too() {
     assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
 }
 
+#[test]
+fn a_peak_rate_of_zero_is_none_that_is_known() {
+    let mut timeline = many(1);
+    let rates = [("any".to_owned(), 0), ("fp32".to_owned(), 67_000_000_000_000)];
+    timeline.capture.devices = vec![Device {
+        peak_flops: rates.into(),
+        ..Device::default()
+    }];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("timeline.h5");
+    timeline_file::write(&timeline, &path).unwrap();
+    let read = timeline_file::read(&path, &ReadLimits::default()).unwrap();
+    let names: Vec<&str> = read.capture.devices[0].peak_flops.keys().map(String::as_str).collect();
+    assert_eq!(names, ["fp32"]);
+}
+
 fn series(metric: &str) -> CounterSeries {
     CounterSeries {
         source: "nvml".to_owned(),

@@ -108,6 +108,29 @@ fn a_launch_without_work_has_no_point_and_one_without_metrics_is_counted() {
 }
 
 #[test]
+fn a_launch_whose_peak_is_not_known_has_no_roof_and_is_not_said_to_do_no_work() {
+    let mut of_unknown_peak = launch(0, "gemm", 100.0, 50e9, 10.0);
+    let peak = of_unknown_peak
+        .metrics
+        .get_mut("sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained");
+    peak.unwrap().value = 0.0.into();
+    let found = of(&[&capture(vec![of_unknown_peak])], &RooflineParams::default());
+    assert!(found.points.is_empty() && found.unused.is_empty(), "{found:?}");
+    assert_eq!(found.launches_without_roofline, 1);
+    assert!(found.not_captured[0].reason.contains("1 of 1 launches"));
+    assert!(page::of(&found, "", "").blocks.is_empty(), "no chart, no roof");
+}
+
+#[test]
+fn a_launch_that_moves_no_bytes_is_not_said_to_do_no_work() {
+    let found = of(
+        &[&capture(vec![launch(0, "gemm", 100.0, 0.0, 10.0)])],
+        &RooflineParams::default(),
+    );
+    assert!(found.points.is_empty() && found.unused.is_empty(), "{found:?}");
+}
+
+#[test]
 fn no_report_says_so() {
     let found = of(&[&Timeline::default()], &RooflineParams::default());
     assert!(found.not_captured[0].reason.contains(".ncu-rep"));
