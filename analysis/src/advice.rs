@@ -160,12 +160,14 @@ pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
             thresholds: about.thresholds.iter().map(threshold).collect(),
         });
     }
-    // What makes other figures doubtful comes first, then what is worth most. The sort is stable:
-    // equals keep the catalogue's order.
+    // What makes other figures doubtful comes first, before all that the file was cut, then what is
+    // worth most. The sort is stable: equals keep the catalogue's order.
+    let is_cut = facts.ends_early();
     advice.findings.sort_by_key(|finding| {
+        let says_cut = is_cut && finding.rule == rules::EVENTS_LOST;
         let doubt = finding.area == Area::Capture && finding.severity == Severity::High;
         let gain = finding.gain.as_ref().map_or(0, |gain| gain.gain_ns);
-        std::cmp::Reverse((doubt, gain, finding.severity))
+        std::cmp::Reverse((says_cut, doubt, gain, finding.severity))
     });
     advice.near_misses.sort_by_key(|near| std::cmp::Reverse(near.time_ns));
     let left_out = advice.findings.len().saturating_sub(limits.findings);
@@ -185,12 +187,14 @@ fn finding(about: &RuleInfo, found: FindingDraft, facts: &Facts<'_>) -> Finding 
         assumption,
     });
     let worth = gain.as_ref().map(|gain| Severity::of_share(gain.window_share_ratio));
+    // Of a file that was cut nobody knows what would stand in its gaps.
+    let is_doubtful = about.area != Area::Capture && facts.ends_early();
     Finding {
         rule: about.id.to_owned(),
         title: found.title.unwrap_or_else(|| about.title.to_owned()),
         area: about.area,
         severity: found.severity.or(worth).unwrap_or(Severity::Low),
-        confidence: found.confidence,
+        confidence: if is_doubtful { Confidence::Low } else { found.confidence },
         sentence: found.sentence,
         gain,
         actions: found.actions,

@@ -30,7 +30,7 @@ use crate::compat::{self, CompatCommand};
 use crate::manifest::Manifest;
 use crate::record::{Options, Recording, record};
 use crate::serve::Service;
-use crate::source;
+use crate::source::{self, Source};
 
 /// Runs a command to its end, and gives the exit code of the program.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -242,6 +242,7 @@ async fn print_summary(arguments: SummaryArguments) -> anyhow::Result<ExitCode> 
         source::check_output(std::slice::from_ref(&source), output, print.force)?;
     }
     let summary = source::summary(&source, until_terminated()).await?;
+    warn_of_cut(&source, &summary);
     let text = match format {
         Format::Json => summary.to_json()? + "\n",
         Format::Csv => summary.to_csv(top.unwrap_or(usize::MAX)),
@@ -266,9 +267,18 @@ async fn convert(arguments: ConvertArguments) -> anyhow::Result<ExitCode> {
     } = arguments;
     let source = source.source(input, session_id);
     let summary = source::convert(&source, &output, force, until_terminated()).await?;
+    warn_of_cut(&source, &summary);
     let contents = describe_contents(&summary);
     say(&format!("{}: {contents}\n", output.display()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says on standard error where the file that was read ends before its end. Nothing that was asked
+/// for with `--quiet` hides it: every figure is of a part.
+fn warn_of_cut(source: &Source, summary: &Summary) {
+    if let Some(warning) = source::cut_warning(source, summary) {
+        drop(writeln!(std::io::stderr(), "flopwatch: {warning}"));
+    }
 }
 
 /// A phrase with the counts of a capture: its events, and the launches that a kernel profiler

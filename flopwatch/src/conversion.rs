@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flopwatch_api::artifact::{Output, TIMELINE, TIMELINE_TYPE};
 use flopwatch_artifacts::SourceFile;
 use flopwatch_pipeline::artifact_file::file_of;
-use flopwatch_summary::SummaryError;
+use flopwatch_summary::{Summary, SummaryError};
 use flopwatch_trace::Format;
 
 use crate::source::{self, Source};
@@ -44,6 +44,8 @@ pub(crate) struct Conversion {
     pub(crate) events: u64,
     /// Whether the timeline was made now; otherwise it is the file that was read.
     pub(crate) is_made: bool,
+    /// What people are told of a file that was cut.
+    pub(crate) warning: Option<String>,
 }
 
 impl Conversion {
@@ -56,25 +58,28 @@ impl Conversion {
         if format == Some(Format::Hdf5) {
             let summary = source::summary(source, &mut until).await?;
             if summary.transformed_on.is_none() {
-                let tables = summary.to_json()?;
-                return Self::open(&source.file, &tables, summary.total_events, work, false);
+                return Self::open(source, &source.file, &summary, work, false);
             }
         }
         let timeline = work.join(TIMELINE);
         let summary = source::convert(source, &timeline, false, &mut until).await?;
-        let tables = summary.to_json()?;
-        Self::open(&timeline, &tables, summary.total_events, work, true)
+        Self::open(source, &timeline, &summary, work, true)
     }
 
-    fn open(timeline: &Path, tables: &str, events: u64, work: &Path, is_made: bool) -> Result<Self, Error> {
-        let summary = work.join(SUMMARY);
-        std::fs::write(&summary, tables).map_err(io(&summary))?;
+    fn open(source: &Source, timeline: &Path, summary: &Summary, work: &Path, is_made: bool) -> Result<Self, Error> {
+        let tables = work.join(SUMMARY);
+        std::fs::write(&tables, summary.to_json()?).map_err(io(&tables))?;
         let opened = |path: &Path| File::open(path).map_err(io(path));
         let files = vec![
             file_of((TIMELINE, Output::Timeline, TIMELINE_TYPE), opened(timeline)?),
-            file_of((SUMMARY, Output::Summary, "application/json"), opened(&summary)?),
+            file_of((SUMMARY, Output::Summary, "application/json"), opened(&tables)?),
         ];
-        Ok(Self { files, events, is_made })
+        Ok(Self {
+            files,
+            events: summary.total_events,
+            is_made,
+            warning: source::cut_warning(source, summary),
+        })
     }
 }
 

@@ -207,7 +207,10 @@ async fn publish(
         let may_be_left_out = input.may_be_left_out();
         let work = tempfile::tempdir_in(folder).map_err(Error::io(folder))?;
         match input.read(reading, work.path(), stop).await {
-            Ok(Artifacts { files, events }) => {
+            Ok(Artifacts { files, events, warning }) => {
+                if let Some(warning) = warning {
+                    progress.tell(&warning);
+                }
                 held.push(captures.publish(Origin::CommandLine, name, events, &files).await?);
             }
             Err(error) if may_be_left_out && !stop.is_cancelled() => {

@@ -17,7 +17,7 @@ use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::{self, Iteration, IterationOptions, Iterations};
 use flopwatch_measures::launch::{LaunchJoin, WorkCalls};
 use flopwatch_measures::work::{GpuWork, Work};
-use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline, count, index};
+use flopwatch_model::{Category, ColumnId, Events, Loss, RowId, Timeline, count, index};
 use flopwatch_report::page::{Cell, TimelineLocation, Unit};
 
 use crate::advice::finding::Evidence;
@@ -188,6 +188,13 @@ impl<'a> Facts<'a> {
                  may be none"
             )
         })
+    }
+
+    /// Whether the file that was read ends before its end: what looks like idle time may be what is
+    /// missing.
+    pub(crate) fn ends_early(&self) -> bool {
+        let losses = self.timeline.capture.losses.list();
+        losses.iter().any(Loss::is_of_a_cut_file)
     }
 
     /// Whether the program launches CUDA graphs: by calls, by graphs that were recorded as a whole,

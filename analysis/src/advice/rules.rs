@@ -43,6 +43,8 @@ mod unified_memory;
 
 use super::rule::Rule;
 
+pub(super) use events_lost::ID as EVENTS_LOST;
+
 /// Every rule, in published order.
 pub(super) static ALL: &[&dyn Rule] = &[
     &no_gpu_work::NoGpuWork,
@@ -94,7 +96,7 @@ mod tests {
     use flopwatch_model::{Loss, LossReason, Timeline};
 
     use crate::advice::rule::{Verdict, judge};
-    use crate::advice::{Facts, rules};
+    use crate::advice::{self, Area, Confidence, Facts, Limits, Severity, rules};
 
     fn verdict(rule: &dyn rules::Rule, timeline: &Timeline) -> Verdict {
         judge(rule, &Facts::of(timeline, 5))
@@ -158,6 +160,28 @@ mod tests {
                 "{} must abstain: {verdict:?}",
                 rule.about().id
             );
+        }
+    }
+
+    #[test]
+    fn of_a_file_that_was_cut_that_is_said_first_and_nothing_else_with_confidence() {
+        for rule in rules::ALL {
+            let mut timeline = rule.fires();
+            timeline.capture.losses.add(LossReason::Truncated, Loss::EVENTS_CUT, 1);
+            let limits = Limits {
+                findings: 50,
+                evidence: 5,
+            };
+            let advice = advice::of(&timeline, limits);
+            let first = &advice.findings[0];
+            assert_eq!(
+                (first.title.as_str(), first.severity),
+                ("The file was cut", Severity::High)
+            );
+            for found in &advice.findings {
+                let may_be_sure = found.area == Area::Capture || found.confidence == Confidence::Low;
+                assert!(may_be_sure, "{}: {found:?}", rule.about().id);
+            }
         }
     }
 

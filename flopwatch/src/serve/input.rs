@@ -42,6 +42,8 @@ pub(super) struct Artifacts {
     pub(super) files: Vec<SourceFile>,
     /// Events of the timeline; none where it is made on the first request.
     pub(super) events: Option<u64>,
+    /// What people are told of a capture that was cut.
+    pub(super) warning: Option<String>,
 }
 
 impl Input {
@@ -112,14 +114,21 @@ impl Input {
         };
         let (folder, files) = match self {
             Self::Named(file) | Self::Found(file) => {
-                let Conversion { files, events, .. } = convert(file).await?;
-                let events = Some(events);
-                return Ok(Artifacts { files, events });
+                let made = convert(file).await?;
+                return Ok(Artifacts {
+                    files: made.files,
+                    events: Some(made.events),
+                    warning: made.warning,
+                });
             }
             Self::Result { folder, files } => (folder, files),
         };
         let Some(capture) = capture_of(&files) else {
-            return Ok(Artifacts { files, events: None });
+            return Ok(Artifacts {
+                files,
+                events: None,
+                warning: None,
+            });
         };
         let made = convert(folder.join(capture)).await?;
         let is_replaced = |file: &SourceFile| made.is_made && file.name == TIMELINE;
@@ -129,8 +138,11 @@ impl Input {
                 files.push(file);
             }
         }
-        let events = Some(made.events);
-        Ok(Artifacts { files, events })
+        Ok(Artifacts {
+            files,
+            events: Some(made.events),
+            warning: made.warning,
+        })
     }
 }
 

@@ -240,6 +240,36 @@ fn a_conversion_gives_the_same_events_and_replaces_nothing_unless_told() {
 }
 
 #[test]
+fn of_a_trace_that_was_cut_the_rest_is_read_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let event = |start: u32| {
+        format!(r#"{{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": {start}, "dur": 1}}"#)
+    };
+    let whole = format!(
+        r#"{{"schemaVersion": 1, "traceEvents": [{}, {}]}}"#,
+        event(10),
+        event(20)
+    );
+    let words = "ends before its end: 1 events are read";
+    for (name, content, is_cut) in [
+        ("whole", whole.as_str(), false),
+        ("cut", &whole[..whole.len() - 20], true),
+    ] {
+        let trace = folder.path().join(format!("{name}.json"));
+        std::fs::write(&trace, content).unwrap();
+        let timeline = folder.path().join(format!("{name}.h5"));
+        for output in [
+            flopwatch(&["convert", "--quiet"], &[&trace, &timeline]),
+            flopwatch(&["summary", "--quiet"], &[&timeline]),
+        ] {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{errors}");
+            assert_eq!(errors.contains(words), is_cut, "{errors}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_named_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let whole = std::fs::read(timeline(folder.path())).unwrap();

@@ -142,7 +142,7 @@ fn what_cannot_be_read_is_refused_with_its_reason_before_an_address_is_printed()
 fn a_folder_serves_each_capture_in_it_and_tells_which_one_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     written(folder.path(), "a.json", TRACE.as_bytes());
-    written(folder.path(), "b.json", TRACE.as_bytes());
+    written(folder.path(), "b.json", TRACE.trim_end_matches("]}").as_bytes());
     written(folder.path(), "cut.sqlite", b"SQLite format 3\0and no more");
     written(folder.path(), "notes.txt", b"no capture");
     let told = folder.path().join("told");
@@ -159,6 +159,8 @@ fn a_folder_serves_each_capture_in_it_and_tells_which_one_is_left_out() {
     let told = std::fs::read_to_string(told).unwrap();
     assert!(told.contains("reading a.json (1 of 3)"), "{told}");
     assert!(told.contains("cut.sqlite is left out: "), "{told}");
+    assert!(told.contains("b.json: ends before its end: "), "{told}");
+    assert!(!told.contains("a.json: ends"), "{told}");
     assert!(!told.contains("notes.txt"), "{told}");
 }
 

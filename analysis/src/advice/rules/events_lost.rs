@@ -15,8 +15,11 @@ const MANY: Threshold = Threshold::percent(
     "ours: the figures of a capture are said to three digits",
 );
 
+/// Name of the rule.
+pub(in crate::advice) const ID: &str = "events-lost";
+
 static ABOUT: RuleInfo = RuleInfo {
-    id: "events-lost",
+    id: ID,
     title: "Events were lost",
     area: Area::Capture,
     needs: &[],
@@ -36,7 +39,9 @@ impl Rule for EventsLost {
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let losses = facts.timeline.capture.losses.list();
         let lost = losses.iter().filter(|loss| {
-            matches!(loss.reason, LossReason::Dropped | LossReason::Skipped) || loss.is_of_impossible_times()
+            matches!(loss.reason, LossReason::Dropped | LossReason::Skipped)
+                || loss.is_of_impossible_times()
+                || loss.is_of_a_cut_file()
         });
         let mut lost: Vec<&Loss> = lost.collect();
         lost.sort_by_key(|loss| std::cmp::Reverse(loss.count));
@@ -44,20 +49,32 @@ impl Rule for EventsLost {
         if count == 0 {
             return Verdict::Quiet;
         }
-        let impossible = lost.iter().copied().filter(|loss| loss.is_of_impossible_times());
-        let impossible = sum(impossible);
         let kept = facts.timeline.total_events();
-        let severity = if MANY.reached(count, kept.saturating_add(count)) {
-            Severity::High
-        } else {
-            Severity::Low
-        };
         let rows = lost.iter().take(facts.rows).map(|loss| Evidence {
             what: loss.what.clone(),
             value: Cell::from(loss.count),
             unit: Unit::None,
             place: None,
         });
+        if facts.ends_early() {
+            let what = format!(
+                "The file ends before its end: {kept} events are here, and how many are missing cannot be told. Sums are too small, and \
+                 what looks like idle time may be what is missing."
+            );
+            return FindingDraft::new(what)
+                .titled("The file was cut")
+                .severity(Severity::High)
+                .at(rows)
+                .do_this("Take the whole file, or capture again.")
+                .into();
+        }
+        let impossible = lost.iter().copied().filter(|loss| loss.is_of_impossible_times());
+        let impossible = sum(impossible);
+        let severity = if MANY.reached(count, kept.saturating_add(count)) {
+            Severity::High
+        } else {
+            Severity::Low
+        };
         let mut what = format!(
             "Lost or cut events: {count}, beside {kept} that are here. Sums are too small, and gaps may be none."
         );
