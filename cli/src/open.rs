@@ -121,7 +121,8 @@ impl Served {
         let viewer = if flopwatch_viewer::is_built() {
             format!("Open in a browser:\n  http://{address}/?file={file}\n")
         } else {
-            "This program was built without the viewer (cargo xtask web builds it).\n".to_owned()
+            "This program was built without the viewer: run `cargo xtask web`, then build the program again.\n"
+                .to_owned()
         };
         format!(
             "{viewer}Serving until Ctrl-C:\n  http://{address}{path} ({})\n",

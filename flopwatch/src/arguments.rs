@@ -98,7 +98,7 @@ pub struct SummaryArguments {
 /// Arguments of `convert`.
 #[derive(Debug, Args)]
 pub struct ConvertArguments {
-    /// Capture to read: a report, an export, a trace or a timeline file.
+    /// Capture to read: a file of any format that is named below.
     pub input: PathBuf,
     /// The timeline file to write, *.h5; it appears whole or not at all.
     pub output: PathBuf,
@@ -139,7 +139,7 @@ pub struct ExportArguments {
 /// Arguments of `analyze`.
 #[derive(Debug, Args)]
 pub struct AnalyzeArguments {
-    /// The analysis.
+    /// The analysis, by its name; `--list` tells them.
     #[arg(required_unless_present = "list")]
     pub name: Option<String>,
     /// The captures, in the order that the analysis knows them by: before, then after.

@@ -11,7 +11,9 @@ use clap_complete::Shell;
 use flopwatch_pipeline::children::ChildCommand;
 use flopwatch_trace::FORMATS;
 
-use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, MCP_HELP, OPEN_HELP, RECORD_HELP};
+use self::help::{
+    ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, FIRST_STEPS, MCP_HELP, OPEN_HELP, RECORD_HELP,
+};
 use crate::arguments::{
     AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, McpArguments,
     OpenArguments, RecordArguments, ServeArguments, SummaryArguments,
@@ -22,7 +24,7 @@ use crate::compat::CompatCommand;
 /// them slow. Needs no cluster.
 #[derive(Debug, Parser)]
 #[command(name = "flopwatch", version, about, max_term_width = 100)]
-#[command(after_help = "A first recording:  flopwatch record --duration 5 -- ./program")]
+#[command(after_help = FIRST_STEPS)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -45,8 +45,9 @@ pub enum Format {
 pub const FORMATS: &str = "\
 Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQLite); its reports (.nsys-rep, .qdrep); its raw \
 captures (.qdstrm), through an installed nsys of their version; PyTorch Kineto and other Chrome traces (.json, \
-.json.gz); JAX and XLA profiles (.xplane.pb); reports of Nsight Compute (.ncu-rep) and \
-CSV pages of them; profiles of memory and others in the format of pprof; files of a flight recorder and of a CUDA tracer; timeline files.";
+.json.gz), and a tar of them; JAX and XLA profiles (.xplane.pb); programs that XLA dumped (.hlo.pb, *_optimizations.txt); reports of \
+Nsight Compute (.ncu-rep) and CSV pages of them; profiles of memory and others in the format of pprof; files of a flight recorder and \
+of a CUDA tracer; timeline files.";
 
 /// First bytes of the formats that have some of their own.
 const MAGIC: [(&[u8], Format); 8] = [

@@ -1,4 +1,8 @@
-//! The texts that `--help` prints after the options of a command: exit codes and examples.
+//! The texts that `--help` prints after options and commands: exit codes and examples.
+
+pub(super) const FIRST_STEPS: &str = "\
+A file that is there:  flopwatch open trace.json.gz
+A first recording:     flopwatch record --duration 5 -- ./program";
 
 pub(super) const RECORD_HELP: &str = "\
 The command keeps its standard streams and signals and is never killed: when the window ends before it does, it runs on and \
