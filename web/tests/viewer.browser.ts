@@ -190,6 +190,15 @@ test.each(["timeline", "overview", "tables"])("by Tab one reaches every control 
   expect(missed).toEqual([]);
 });
 
+test("the first Tab offers to skip the header, and leads to the timeline", async () => {
+  const page = await open();
+  await page.keyboard.press("Tab");
+  const skip = page.getByRole("button", { name: "Skip to the page" });
+  expect(await skip.evaluate((button) => button === document.activeElement)).toBe(true);
+  await page.keyboard.press("Enter");
+  expect(await tracks(page).evaluate((canvas) => canvas === document.activeElement)).toBe(true);
+});
+
 test("arrow keys walk from event to event of a lane, there and back", async () => {
   const page = await open("#sel=cuda_memcpy_h2d:3");
   await panel(page).waitFor();

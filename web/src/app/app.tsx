@@ -1,6 +1,6 @@
 /** The frame around the pages: what is open, which page, search, theme, help. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { CAPTURE_ENDINGS } from "../controls/capture-endings";
 import { FileButton } from "../controls/file-button";
 import { seemsCut } from "../timeline/header";
@@ -31,6 +31,7 @@ export function App({ workspace }: { workspace: Workspace }) {
   const [dark, setDark] = useDark();
   const [help, setHelp] = useState(false);
   const [dropping, setDropping] = useState(false);
+  const main = useRef<HTMLElement>(null);
   const { status } = workspace;
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -73,6 +74,9 @@ export function App({ workspace }: { workspace: Workspace }) {
       onDrop={onDrop}
     >
       <header>
+        <button type="button" class="skip" onClick={() => focusPage(main.current)}>
+          Skip to the page
+        </button>
         <span class="brand">Flopwatch</span>
         {pages.length > 0 && (
           <nav aria-label="Pages">
@@ -107,7 +111,7 @@ export function App({ workspace }: { workspace: Workspace }) {
         </div>
       )}
       {ofFile && workspace.header?.drops.some(seemsCut) && <Cut drops={workspace.header.drops} />}
-      <main>
+      <main ref={main} tabIndex={-1}>
         {heading !== undefined && <h1 class="unseen">{heading}</h1>}
         {page && <Shown page={page} workspace={workspace} />}
       </main>
@@ -117,6 +121,11 @@ export function App({ workspace }: { workspace: Workspace }) {
       {help && <Help onClose={() => setHelp(false)} />}
     </div>
   );
+}
+
+/** Gives the focus to the timeline where the page has one, else to the page: keys come there without the controls before it. */
+function focusPage(main: HTMLElement | null): void {
+  (main?.querySelector<HTMLElement>('[role="application"]') ?? main)?.focus();
 }
 
 /** The page, or what stands before it: nobody is signed in, or no file is open. */
