@@ -179,7 +179,7 @@ pub fn cut_warning(source: &Source, summary: &Summary) -> Option<String> {
     let is_cut = summary.drops.iter().any(Loss::is_of_a_cut_file);
     is_cut.then(|| {
         format!(
-            "{}: ends before its end: {} events are read, and how many are missing cannot be told; take the whole file, or capture again",
+            "{}: ends before its end (events read: {}): how many are missing cannot be told; take the whole file, or capture again",
             source.file.display(),
             summary.total_events
         )

@@ -250,7 +250,7 @@ fn of_a_trace_that_was_cut_the_rest_is_read_and_that_is_said() {
         event(10),
         event(20)
     );
-    let words = "ends before its end: 1 events are read";
+    let words = "ends before its end (events read: 1): ";
     for (name, content, is_cut) in [
         ("whole", whole.as_str(), false),
         ("cut", &whole[..whole.len() - 20], true),

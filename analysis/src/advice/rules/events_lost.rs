@@ -58,8 +58,8 @@ impl Rule for EventsLost {
         });
         if facts.ends_early() {
             let what = format!(
-                "The file ends before its end: {kept} events are here, and how many are missing cannot be told. Sums are too small, and \
-                 what looks like idle time may be what is missing."
+                "The file ends before its end. How many events are missing beside the {kept} that are here cannot be told: sums are too small, \
+                 and what looks like idle time may be what is missing."
             );
             return FindingDraft::new(what)
                 .titled("The file was cut")
