@@ -174,7 +174,9 @@ async fn serve(
     let viewer = service.viewer_url();
     match &viewer {
         Some(url) => say(&format!("Open in a browser:\n  {url}\n"))?,
-        None => say("This program was built without the viewer: run `cargo xtask web`, then build the program again.\n")?,
+        None => {
+            say("This program was built without the viewer: run `cargo xtask web`, then build the program again.\n")?;
+        }
     }
     say(&format!("Serving until Ctrl-C:\n  {urls}\n"))?;
     if let Some(url) = viewer.filter(|_| in_browser) {
