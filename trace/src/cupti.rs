@@ -82,3 +82,36 @@ pub(crate) fn graph_name(graph: u32, executable: u32) -> String {
         _ => format!("[CUDA graph {graph} executable {executable}]"),
     }
 }
+
+/// `cudaMemcpy_v3020` and `cudaGraphLaunch_v10000` are CUPTI's names of `cudaMemcpy` and
+/// `cudaGraphLaunch`: four digits or more say since which CUDA. `cuMemAlloc_v2` is a name of its
+/// own.
+pub(crate) fn unversioned(mut name: String) -> String {
+    let bare = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    let digits = name.len() - bare.len();
+    let function = bare.strip_suffix("_v").filter(|_| digits >= 4).map(str::len);
+    if let Some(length) = function {
+        name.truncate(length);
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unversioned;
+
+    #[test]
+    fn a_call_has_the_name_that_the_program_knows() {
+        for (recorded, known) in [
+            ("cudaMemcpy_v3020", "cudaMemcpy"),
+            ("cudaGraphLaunch_v10000", "cudaGraphLaunch"),
+            ("cudaGraphLaunch_ptsz_v10000", "cudaGraphLaunch_ptsz"),
+            ("cuMemAlloc_v2", "cuMemAlloc_v2"),
+            ("cuda_v123", "cuda_v123"),
+            ("_v10000", ""),
+            ("12345", "12345"),
+        ] {
+            assert_eq!(unversioned(recorded.to_owned()), known, "{recorded}");
+        }
+    }
+}

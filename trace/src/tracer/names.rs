@@ -7,7 +7,7 @@ use flopwatch_tracer_file::record::RUNTIME;
 use flopwatch_tracer_file::{Name, Origin};
 
 use super::Failure;
-use crate::cupti::{SYNCS, graph_name, overhead};
+use crate::cupti::{SYNCS, graph_name, overhead, unversioned};
 use crate::redact;
 
 /// A program in a slot: its names of calls are of its own CUPTI.
@@ -89,7 +89,7 @@ impl Names {
                             let of = if domain == RUNTIME { "runtime" } else { "driver" };
                             format!("[CUDA {of} call {function}]")
                         }
-                        text => text,
+                        text => unversioned(text),
                     }
                 }
                 Key::Graph(graph) => graph_name(graph, 0),

@@ -69,7 +69,7 @@ fn kernels_copies_waits_and_calls_become_a_timeline_with_launches_joined() {
         calls
             .names
             .iter()
-            .all(|name| ["cudaLaunchKernel_v7000", "cuLaunchKernel"].contains(&name.as_str()))
+            .all(|name| ["cudaLaunchKernel", "cuLaunchKernel"].contains(&name.as_str()))
     );
     for category in [
         Category::CudaKernel,
