@@ -71,11 +71,17 @@ void fakeCudaUnload(void)
         munmap(gone, NAMES * NAME_BYTES);
 }
 
-int fakeCudaLaunch(int work, int name, uint64_t duration_ns, uint32_t stream)
+// A launch whose work begins at a time.
+int fakeCudaLaunchAt(int work, int name, uint64_t start_ns, uint64_t duration_ns, uint32_t stream, uint32_t device)
 {
     launch_hook call = __atomic_load_n(&hook, __ATOMIC_ACQUIRE);
     if (!call)
         return 0;
-    struct launch launch = {(enum work)work, name_of(name), duration_ns, stream};
+    struct launch launch = {(enum work)work, name_of(name), start_ns, duration_ns, stream, device};
     return call(&launch);
+}
+
+int fakeCudaLaunch(int work, int name, uint64_t duration_ns, uint32_t stream)
+{
+    return fakeCudaLaunchAt(work, name, 0, duration_ns, stream, 0);
 }

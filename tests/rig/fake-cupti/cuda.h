@@ -7,8 +7,11 @@ enum work { KERNEL, COPY, PEER, SET, GRAPH, WAIT };
 struct launch {
     enum work work;
     const char *name;
+    // When the work begins; 0 for 3 us behind its call, which is now.
+    uint64_t start_ns;
     uint64_t duration_ns;
     uint32_t stream;
+    uint32_t device;
 };
 
 // Gives how many records came of a launch.

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 
 #include "cuda.h"
 #include "faults.h"
@@ -51,19 +52,51 @@ static uint64_t now_ns(void)
 
 #define PUT(type, at, value) (*(type *)(record + (at)) = (type)(value))
 
-// Buffers that are full and not given back, where the stand-in hoards them.
-static struct {
+// Buffers that are full and not given back yet, the oldest first.
+static struct full {
     uint8_t *buffer;
     size_t capacity, length;
 } hoard[1024];
 static int hoarded;
+static pthread_cond_t is_full = PTHREAD_COND_INITIALIZER, is_done = PTHREAD_COND_INITIALIZER;
+static int has_worker, is_working;
+
+// The thread that hands over full buffers, as libcupti has one.
+static void *hand_over(void *nothing)
+{
+    prctl(PR_SET_NAME, "fake-cupti");
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!hoarded)
+            pthread_cond_wait(&is_full, &lock);
+        struct full next = hoard[0];
+        memmove(hoard, hoard + 1, (size_t)--hoarded * sizeof *hoard);
+        is_working = 1;
+        pthread_mutex_unlock(&lock);
+        completed(NULL, 0, next.buffer, next.capacity, next.length);
+        pthread_mutex_lock(&lock);
+        is_working = 0;
+        pthread_cond_broadcast(&is_done);
+    }
+    return nothing;
+}
+
+static void wake_worker(void)
+{
+    pthread_t thread;
+    if (!has_worker && !pthread_create(&thread, NULL, hand_over, NULL)) {
+        pthread_detach(thread);
+        has_worker = 1;
+    }
+    pthread_cond_signal(&is_full);
+}
 
 static void deliver(void)
 {
-    if (buffer && fault("hoard") && hoarded < 1024) {
-        hoard[hoarded].buffer = buffer;
-        hoard[hoarded].capacity = capacity;
-        hoard[hoarded++].length = length;
+    if (buffer && completed && (fault("hoard") || fault("worker")) && hoarded < 1024) {
+        hoard[hoarded++] = (struct full){buffer, capacity, length};
+        if (fault("worker"))
+            wake_worker();
     } else if (buffer && completed) {
         completed(NULL, 0, buffer, capacity, length);
     }
@@ -74,6 +107,8 @@ static void deliver(void)
 static void deliver_all(void)
 {
     deliver();
+    while (has_worker && (hoarded || is_working))
+        pthread_cond_wait(&is_done, &lock);
     for (int at = 0; at < hoarded; at++)
         completed(NULL, 0, hoard[at].buffer, hoard[at].capacity, hoard[at].length);
     hoarded = 0;
@@ -111,16 +146,28 @@ static int is_on(int kind)
 
 static int put_call(int kind, uint32_t function, uint64_t start)
 {
+    // Asked once for each thread; a child of fork has its parent's, and records nothing.
+    static __thread uint32_t process, thread;
     uint8_t *record = is_on(kind) ? room((uint32_t)kind, 40) : NULL;
     if (!record)
         return 0;
+    if (!thread) {
+        process = (uint32_t)getpid();
+        thread = (uint32_t)syscall(SYS_gettid);
+    }
     PUT(uint32_t, 4, function);
     PUT(uint64_t, 8, start);
     PUT(uint64_t, 16, start + 2000);
-    PUT(uint32_t, 24, getpid());
-    PUT(uint32_t, 28, syscall(SYS_gettid));
+    PUT(uint32_t, 24, process);
+    PUT(uint32_t, 28, thread);
     PUT(uint32_t, 32, correlation);
     return 1;
+}
+
+// Each device has one context.
+static uint32_t context_of(const struct launch *launch)
+{
+    return launch->device + 1;
 }
 
 static int put_kernel(const struct launch *launch, uint64_t start, uint64_t node)
@@ -142,7 +189,8 @@ static int put_kernel(const struct launch *launch, uint64_t start, uint64_t node
     PUT(uint16_t, 6, 40);
     PUT(uint64_t, 16, start);
     PUT(uint64_t, 24, end);
-    PUT(uint32_t, 44, 1);
+    PUT(uint32_t, 40, launch->device);
+    PUT(uint32_t, 44, context_of(launch));
     PUT(uint32_t, 48, launch->stream);
     PUT(uint32_t, 52, 108);
     PUT(uint32_t, 56, 1);
@@ -167,7 +215,8 @@ static int put_copy(const struct launch *launch, uint64_t start)
     PUT(uint64_t, 8, 4096);
     PUT(uint64_t, 16, start);
     PUT(uint64_t, 24, start + launch->duration_ns);
-    PUT(uint32_t, 36, 1);
+    PUT(uint32_t, 32, launch->device);
+    PUT(uint32_t, 36, context_of(launch));
     PUT(uint32_t, 40, launch->stream);
     PUT(uint32_t, peer ? 60 : 44, correlation);
     if (peer)
@@ -183,7 +232,8 @@ static int put_set(const struct launch *launch, uint64_t start)
     PUT(uint64_t, 8, 8192);
     PUT(uint64_t, 16, start);
     PUT(uint64_t, 24, start + launch->duration_ns);
-    PUT(uint32_t, 36, 1);
+    PUT(uint32_t, 32, launch->device);
+    PUT(uint32_t, 36, context_of(launch));
     PUT(uint32_t, 40, launch->stream);
     PUT(uint32_t, 44, correlation);
     return 1;
@@ -198,7 +248,7 @@ static int put_wait(const struct launch *launch, uint64_t start)
     PUT(uint64_t, 8, start);
     PUT(uint64_t, 16, start + launch->duration_ns);
     PUT(uint32_t, 24, correlation);
-    PUT(uint32_t, 28, 1);
+    PUT(uint32_t, 28, context_of(launch));
     PUT(uint32_t, 32, launch->stream);
     return 1;
 }
@@ -211,8 +261,9 @@ static int put_graph(const struct launch *launch, uint64_t start)
     PUT(uint32_t, 4, correlation);
     PUT(uint64_t, 8, start);
     PUT(uint64_t, 16, start + 3 * launch->duration_ns);
+    PUT(uint32_t, 24, launch->device);
     PUT(uint32_t, 28, 5);
-    PUT(uint32_t, 32, 1);
+    PUT(uint32_t, 32, context_of(launch));
     PUT(uint32_t, 36, launch->stream);
     return 1;
 }
@@ -227,7 +278,7 @@ static int on_launch(const struct launch *launch)
         return 0;
     pthread_mutex_lock(&lock);
     correlation++;
-    uint64_t start = now_ns();
+    uint64_t start = launch->start_ns ? launch->start_ns - 3000 : now_ns();
     int count = put_call(K_RUNTIME, 211, start) + put_call(K_DRIVER, 307, start);
     start += 3000;
     switch (launch->work) {
@@ -262,12 +313,12 @@ static void put_places(int kind)
     uint8_t *record = NULL;
     switch (kind) {
     case K_DEVICE:
-        record = room(K_DEVICE, DEVICE_BYTES);
-        if (record) {
+        for (uint32_t device = 0; device < 2 && (record = room(K_DEVICE, DEVICE_BYTES)); device++) {
             PUT(uint64_t, 16, 85899345920);
             PUT(uint32_t, 44, 132);
             PUT(uint32_t, 104, 9);
-            PUT(uint8_t, 120, 7);
+            PUT(uint32_t, 112, device);
+            PUT(uint8_t, 120, 7 + device);
             PUT(const char *, 136, "Flopwatch Fake GPU");
             PUT(uint8_t, 144, 1);
         }

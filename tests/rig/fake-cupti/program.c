@@ -16,6 +16,7 @@
 
 static int (*init)(unsigned);
 static int (*launch)(int, int, uint64_t, uint32_t);
+static int (*launch_at)(int, int, uint64_t, uint64_t, uint32_t, uint32_t);
 static void (*unload)(void);
 static volatile sig_atomic_t signalled_thread;
 
@@ -25,6 +26,51 @@ static long many(int work, long count)
     for (long at = 0; at < count; at++)
         recorded += launch(work, (int)(at % 50), 5000, 7 + (uint32_t)(at % 4));
     return recorded;
+}
+
+static uint64_t nanoseconds(clockid_t clock)
+{
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+// Says how many records came of so many launches, and the processor time of one in ns.
+static void timed(long count)
+{
+    uint64_t begin = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    long recorded = many(KERNEL, count);
+    double took = (double)(nanoseconds(CLOCK_THREAD_CPUTIME_ID) - begin);
+    printf("timed %ld %.3f\n", recorded, took / (double)count);
+}
+
+// Launches so often a second, a part each millisecond, and says how many records came of it, and
+// how long it took in ns.
+static void pace(long per_second, long milliseconds)
+{
+    uint64_t begin = nanoseconds(CLOCK_MONOTONIC);
+    long recorded = 0, launched = 0;
+    for (long at = 1; at <= milliseconds; at++) {
+        long due = per_second * at / 1000;
+        recorded += many(KERNEL, due - launched);
+        launched = due;
+        uint64_t next = begin + (uint64_t)at * 1000000;
+        struct timespec until = {(time_t)(next / 1000000000), (long)(next % 1000000000)};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
+            ;
+    }
+    printf("paced %ld %lu\n", recorded, (unsigned long)(nanoseconds(CLOCK_MONOTONIC) - begin));
+}
+
+// Work that begins at a time: kind, name, begin, duration, stream, device.
+static int at(const char *line)
+{
+    int work, name;
+    unsigned long start, duration;
+    unsigned stream, device;
+    if (sscanf(line, "%*s %d %d %lu %lu %u %u", &work, &name, &start, &duration, &stream, &device) != 6)
+        return -1;
+    return launch_at(work, name, start, duration, stream, device);
 }
 
 static void *in_thread(void *count)
@@ -93,6 +139,7 @@ int main(int count, char **words)
         return fprintf(stderr, "%s\n", dlerror()), 99;
     init = (int (*)(unsigned))dlsym(driver, "cuInit");
     launch = (int (*)(int, int, uint64_t, uint32_t))dlsym(driver, "fakeCudaLaunch");
+    launch_at = (int (*)(int, int, uint64_t, uint64_t, uint32_t, uint32_t))dlsym(driver, "fakeCudaLaunchAt");
     unload = (void (*)(void))dlsym(driver, "fakeCudaUnload");
     char line[512], word[32], path[400];
     while (fgets(line, sizeof line, stdin)) {
@@ -103,6 +150,14 @@ int main(int count, char **words)
             printf("init %d\n", init(0));
         else if (!strcmp(word, "launch"))
             printf("recorded %ld\n", many((int)b, a));
+        else if (!strcmp(word, "at"))
+            printf("recorded %d\n", at(line));
+        else if (!strcmp(word, "timed"))
+            timed(a);
+        else if (!strcmp(word, "pace"))
+            pace(a, b);
+        else if (!strcmp(word, "pid"))
+            printf("pid %d\n", getpid());
         else if (!strcmp(word, "threads"))
             printf("recorded %ld\n", in_threads(a, b));
         else if (!strcmp(word, "name"))
