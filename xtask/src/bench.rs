@@ -22,6 +22,7 @@ mod python;
 mod recorder;
 pub(crate) mod short;
 mod stages;
+mod tracer;
 mod transform;
 mod viewer;
 
@@ -83,6 +84,9 @@ enum Other {
     /// Measure a session in the local cluster stage by stage, from its creation to the first bytes
     /// of its picture.
     Stages(stages::StagesOptions),
+    /// Measure what the CUDA tracer costs, how soon it begins and ends, and what it keeps, with
+    /// stand-ins for NVIDIA's libraries.
+    Tracer(tracer::TracerOptions),
     /// Measure the viewer in a browser, on a usual capture and on one of ten million events.
     Viewer(viewer::ViewerOptions),
 }
@@ -189,6 +193,7 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
         Some(Other::Recorder(options)) => return recorder::run(cache, options),
         Some(Other::Short(options)) => return short::run(cache, options),
         Some(Other::Stages(options)) => return stages::run(cache, options),
+        Some(Other::Tracer(options)) => return tracer::run(cache, options),
         Some(Other::Viewer(options)) => return viewer::run(cache, options),
         None => {}
     }

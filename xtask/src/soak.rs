@@ -1,5 +1,5 @@
-//! The long soak: cycles of attaching and detaching under random faults, and starts of prepared
-//! containers.
+//! The long soak: cycles of attaching and detaching under random faults, starts of prepared
+//! containers, and programs with the CUDA tracer whose libcupti has faults.
 
 use crate::in_cluster;
 use anyhow::{Result, bail};
@@ -55,6 +55,10 @@ pub(crate) struct SoakOptions {
     /// Kills of the agent in each stage of a capture, without a cluster.
     #[arg(long, default_value_t = 0)]
     agent_kills: u64,
+    /// Programs with the CUDA tracer whose libcupti, a stand-in, has random faults, without a
+    /// cluster.
+    #[arg(long, default_value_t = 0)]
+    tracer_faults: u64,
     /// Leave the local cluster running.
     #[arg(long)]
     keep_cluster: bool,
@@ -64,53 +68,7 @@ pub(crate) struct SoakOptions {
 pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
     let folder = folder()?;
     fs::create_dir_all(&folder)?;
-    let mut failed = Vec::new();
-    for (what, count, variable, package, test) in [
-        (
-            "starts",
-            options.starts,
-            "FLOPWATCH_STARTS",
-            "flopwatch-attach",
-            "many_starts_lose_none",
-        ),
-        (
-            "kills",
-            options.kills,
-            "FLOPWATCH_KILLS",
-            "flopwatch-attach",
-            "whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted",
-        ),
-        (
-            "agent kills",
-            options.agent_kills,
-            "FLOPWATCH_AGENT_KILLS",
-            "flopwatch-agent",
-            "captures::killed::",
-        ),
-    ] {
-        if count == 0 || interrupted() {
-            continue;
-        }
-        let more = BTreeMap::from([(variable.to_owned(), count.to_string())]);
-        let outcome = step(what, || {
-            in_cluster::watched(cache, &more, &["-p", package, "--test", "suite"], test)
-        });
-        if let Err(error) = outcome {
-            say(format_args!("{what}: {error:#}"));
-            failed.push(what);
-        }
-    }
-    if options.records > 0 && !interrupted() {
-        let mut more = BTreeMap::from([("FLOPWATCH_RECORDS".to_owned(), options.records.to_string())]);
-        more.extend(options.seed.map(|seed| ("FLOPWATCH_SEED".to_owned(), seed.to_string())));
-        let outcome = step("records", || {
-            in_cluster::watched(cache, &more, &["-p", "flopwatch", "--test", "alone"], "storm::")
-        });
-        if let Err(error) = outcome {
-            say(format_args!("records: {error:#}"));
-            failed.push("records");
-        }
-    }
+    let mut failed = without_cluster(cache, options);
     if options.pod_kills + options.schedule_minutes + options.cycles > 0 && !interrupted() {
         if options.pod_kills > 0
             && let Err(error) = in_cluster::tell(
@@ -155,6 +113,78 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
     } else {
         bail!("failed: {}", failed.join(", "))
     }
+}
+
+/// What needs no cluster: a test of a package, as often as a variable says.
+struct Repeated {
+    what: &'static str,
+    count: u64,
+    variable: &'static str,
+    package: &'static str,
+    program: &'static str,
+    test: &'static str,
+}
+
+/// Runs what needs no cluster; gives what failed.
+fn without_cluster(cache: &Cache, options: &SoakOptions) -> Vec<&'static str> {
+    let mut failed = Vec::new();
+    for repeated in [
+        Repeated {
+            what: "starts",
+            count: options.starts,
+            variable: "FLOPWATCH_STARTS",
+            package: "flopwatch-attach",
+            program: "suite",
+            test: "many_starts_lose_none",
+        },
+        Repeated {
+            what: "kills",
+            count: options.kills,
+            variable: "FLOPWATCH_KILLS",
+            package: "flopwatch-attach",
+            program: "suite",
+            test: "whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted",
+        },
+        Repeated {
+            what: "agent kills",
+            count: options.agent_kills,
+            variable: "FLOPWATCH_AGENT_KILLS",
+            package: "flopwatch-agent",
+            program: "suite",
+            test: "captures::killed::",
+        },
+        Repeated {
+            what: "records",
+            count: options.records,
+            variable: "FLOPWATCH_RECORDS",
+            package: "flopwatch",
+            program: "alone",
+            test: "storm::",
+        },
+        Repeated {
+            what: "tracer faults",
+            count: options.tracer_faults,
+            variable: "FLOPWATCH_TRACER_FAULTS",
+            package: "flopwatch-tracer",
+            program: "tracer",
+            test: "storm::",
+        },
+    ] {
+        if repeated.count == 0 || interrupted() {
+            continue;
+        }
+        let mut more = BTreeMap::from([(repeated.variable.to_owned(), repeated.count.to_string())]);
+        more.extend(options.seed.map(|seed| ("FLOPWATCH_SEED".to_owned(), seed.to_string())));
+        let targets = ["-p", repeated.package, "--test", repeated.program];
+        let outcome = step(repeated.what, || {
+            in_cluster::watched(cache, &more, &targets, repeated.test)
+        });
+        if let Err(error) = outcome {
+            say(format_args!("{}: {error:#}", repeated.what));
+            failed.push(repeated.what);
+        }
+    }
+    failed
 }
 
 /// Where ledger and report lie.

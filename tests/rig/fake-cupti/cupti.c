@@ -81,22 +81,20 @@ static void *hand_over(void *nothing)
     return nothing;
 }
 
-static void wake_worker(void)
+static void begin_worker(void)
 {
     pthread_t thread;
-    if (!has_worker && !pthread_create(&thread, NULL, hand_over, NULL)) {
+    if (!has_worker && fault("worker") && !pthread_create(&thread, NULL, hand_over, NULL)) {
         pthread_detach(thread);
         has_worker = 1;
     }
-    pthread_cond_signal(&is_full);
 }
 
 static void deliver(void)
 {
-    if (buffer && completed && (fault("hoard") || fault("worker")) && hoarded < 1024) {
+    if (buffer && completed && (fault("hoard") || has_worker) && hoarded < 1024) {
         hoard[hoarded++] = (struct full){buffer, capacity, length};
-        if (fault("worker"))
-            wake_worker();
+        pthread_cond_signal(&is_full);
     } else if (buffer && completed) {
         completed(NULL, 0, buffer, capacity, length);
     }
@@ -400,8 +398,11 @@ int cuptiUnsubscribe(void *handle)
 int cuptiActivityRegisterCallbacks(requested_t new_requested, completed_t new_completed)
 {
     begin("register", 0);
+    pthread_mutex_lock(&lock);
     requested = new_requested;
     completed = new_completed;
+    begin_worker();
+    pthread_mutex_unlock(&lock);
     return (int)fault("register");
 }
 

@@ -80,7 +80,7 @@ enum Job {
     },
     /// Read a file of any format and transform it, as everything that has a capture in memory does.
     Open { input: PathBuf },
-    /// Read an export, transform it and write the timeline file.
+    /// Read a file of any format, transform it and write the timeline file.
     Convert { input: PathBuf, out: PathBuf },
     /// Read an export.
     Ingest { input: PathBuf },

@@ -255,7 +255,7 @@ fn make_ranges(file: &File, ranges: u32, random: &mut fastrand::Rng) -> Result<(
 pub(crate) fn convert(input: &Path, out: &Path) -> Result<()> {
     let clock = report::Clock::start()?;
     let first = Instant::now();
-    let capture = nsys_hdf::read(input, &ReadLimits::default())?;
+    let capture = flopwatch_trace::read(input, &ReadLimits::default())?;
     let read = first.elapsed();
     let second = Instant::now();
     let timeline = transform(capture, TransformOptions::default());

@@ -92,15 +92,13 @@ impl Agent {
         assert_eq!(self.settle(0), Phase::Idle, "{:?}", self.process(0));
     }
 
-    /// Waits until a process has followed the last order, and gives what it does then.
+    /// Waits until a process has followed the last order, or will follow none, and gives what it
+    /// does then.
     pub(crate) fn settle(&mut self, slot: usize) -> Phase {
         let generation = self.generation;
         let settled = |process: &Process| {
-            let is_done = matches!(
-                process.phase,
-                Phase::Idle | Phase::Recording | Phase::Refused | Phase::Stuck
-            );
-            process.generation == generation && is_done
+            let is_done = matches!(process.phase, Phase::Idle | Phase::Recording | Phase::Refused);
+            process.phase == Phase::Stuck || (process.generation == generation && is_done)
         };
         self.wait(slot, settled).phase
     }

@@ -3,51 +3,26 @@
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
-use std::time::Duration;
 
-use flopwatch_tracer_file::process::Count;
-use flopwatch_tracer_file::slot::{self, Kind};
 use flopwatch_tracer_file::wanted::Kinds;
-use flopwatch_tracer_file::{Layout, segment};
 
 use super::agent::{Agent, window};
+use super::kills::killed;
 use super::rig::{Program, Rig};
-
-/// Records whose tag was written, counted without the reader.
-fn tagged(rig: &Rig) -> usize {
-    let file = std::fs::read(rig.trace()).unwrap();
-    let layout = Layout::of(file.len()).unwrap();
-    let word = |at: usize| u64::from_le_bytes(*file[at..].first_chunk().unwrap());
-    let mut count = 0;
-    for at in 0..layout.segments {
-        let begin = layout.segment(at).unwrap();
-        let claim = word(begin) >> 32;
-        for place in 0..segment::SLOTS {
-            let tag = word(begin + segment::SLOTS_AT + place * slot::BYTES + slot::TAG_AT);
-            let is_shape = tag & 0xff == u64::from(Kind::Shape.bits());
-            count += usize::from(claim != 0 && tag >> 32 == claim && !is_shape);
-        }
-    }
-    count
-}
 
 #[test]
 fn a_program_that_is_killed_in_a_window_leaves_every_record_whose_tag_was_written() {
     let mut all = 0;
-    for round in 0..100_u64 {
-        let rig = Rig::new(1305).with("FLOPWATCH_CUDA_BYTES", &(64_u32 << 20));
-        let mut program = rig.start();
-        let mut agent = Agent::of(&rig);
-        agent.begin(Kinds::KERNELS.with(Kinds::RUNTIME));
-        assert_eq!(program.ask("run"), "running");
-        std::thread::sleep(Duration::from_micros(2_000 + round * 7919 % 30_000));
-        program.child.kill().unwrap();
-        program.child.wait().unwrap();
-        let found = agent.events();
-        assert_eq!(found.len(), tagged(&rig), "in round {round}");
-        let written = usize::try_from(agent.process(0).count(Count::Records)).unwrap();
-        assert!(found.len() >= written, "{} of {written} in round {round}", found.len());
-        all += found.len();
+    for round in 0..100 {
+        let left = killed(round);
+        assert_eq!(left.read, left.tagged, "in round {round}");
+        assert!(
+            left.read >= left.counted,
+            "{} of {} in round {round}",
+            left.read,
+            left.counted
+        );
+        all += left.read;
     }
     println!("{all} records of 100 programs that were killed");
     assert!(all > 100_000, "{all}");

@@ -13,12 +13,15 @@
 
 mod agent;
 mod ends;
+mod export;
 mod faults;
+mod kills;
 mod processes;
 mod real;
 mod releases;
 mod rig;
 mod rules;
+mod storm;
 mod timeline;
 mod wake;
 mod windows;

@@ -215,10 +215,11 @@ impl Program {
         maps.lines().any(|line| line.contains(part))
     }
 
-    /// What it has mapped in all, in KiB.
-    pub(crate) fn mapped_kib(&self) -> u64 {
+    /// Its memory in KiB, as the kernel calls it: `VmSize:` is what it has mapped in all,
+    /// `RssAnon:` what is there of its own.
+    pub(crate) fn memory_kib(&self, of: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+        let size = status.lines().find_map(|line| line.strip_prefix(of));
         size.unwrap().trim().trim_end_matches(" kB").parse().unwrap()
     }
 
