@@ -1,4 +1,4 @@
-//! One program twice: as the tracer's file, and as an export of Nsight Systems. The tables are equal.
+//! One program as the tracer's file and as an export of Nsight Systems: the tables are equal.
 
 use std::path::Path;
 
