@@ -13,35 +13,65 @@ use crate::tracer::Tracer;
 
 /// Addresses whose numbers are kept. An address is looked at anew for every buffer: another name
 /// may stand there since.
-const KEPT: usize = 64;
+const KEPT: usize = 512;
+/// How far the hash is shifted to a place of so many.
+const SHIFT: u32 = u64::BITS - KEPT.trailing_zeros();
+/// Places that are looked at for an address. The kernel takes a microsecond to copy a name: two
+/// addresses that took each other's place would cost that much at each of their records.
+const KEPT_PROBES: usize = 4;
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The numbers of names in one buffer.
 pub(crate) struct Names {
     tracer: &'static Tracer,
-    kept: [(u64, u32); KEPT],
+    kept: Kept,
 }
 
 impl Names {
     pub(crate) const fn new(tracer: &'static Tracer) -> Self {
-        Self {
-            tracer,
-            kept: [(0, 0); KEPT],
-        }
+        let kept = Kept([(0, 0); KEPT]);
+        Self { tracer, kept }
     }
 
     /// The number of the name at an address; 0 for none.
     #[inline]
     pub(crate) fn number(&mut self, address: u64) -> u32 {
-        let place = usize::try_from(address.wrapping_mul(ODD) >> 58).unwrap_or(0);
-        match self.kept.get_mut(place) {
-            _ if address == 0 => 0,
-            Some((known, number)) if *known == address => *number,
-            Some(kept) => {
-                *kept = (address, number(self.tracer, address));
-                kept.1
+        if address == 0 {
+            return 0;
+        }
+        match self.kept.find(address) {
+            Ok(known) => known,
+            Err(place) => {
+                let found = number(self.tracer, address);
+                self.kept.put(place, address, found);
+                found
             }
-            None => 0,
+        }
+    }
+}
+
+/// Addresses with the numbers of what stands there; address 0 where there is none.
+struct Kept([(u64, u32); KEPT]);
+
+impl Kept {
+    /// The number of an address, or where it may be kept.
+    #[inline]
+    fn find(&self, address: u64) -> Result<u32, usize> {
+        let first = usize::try_from(address.wrapping_mul(ODD) >> SHIFT).unwrap_or(0);
+        for probe in 0..KEPT_PROBES {
+            let place = first.wrapping_add(probe) & KEPT.wrapping_sub(1);
+            match self.0.get(place) {
+                Some((known, number)) if *known == address => return Ok(*number),
+                Some((0, _)) => return Err(place),
+                _ => {}
+            }
+        }
+        Err(first)
+    }
+
+    fn put(&mut self, place: usize, address: u64, number: u32) {
+        if let Some(kept) = self.0.get_mut(place) {
+            *kept = (address, number);
         }
     }
 }
@@ -110,4 +140,23 @@ fn write(file: &TraceFile, entry: usize, text: &[u8], is_cut: bool) -> Option<()
     file.half(entry.wrapping_add(LENGTH_AT))?
         .store(length, Ordering::Release);
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_a_hundred_names_stay_known_however_far_they_lie_apart() {
+        for distance in [8_u64, 100, 4096, 1 << 21] {
+            let mut kept = Kept([(0, 0); KEPT]);
+            let address = |at: u32| 0x7f12_3456_7000 + u64::from(at) * distance;
+            for at in 0..100 {
+                let place = kept.find(address(at)).unwrap_err();
+                kept.put(place, address(at), at + 1);
+            }
+            let known = (0..100).filter(|at| kept.find(address(*at)) == Ok(at + 1));
+            assert!(known.count() >= 99, "{distance} bytes apart");
+        }
+    }
 }
