@@ -10,7 +10,14 @@ use serde_json::{Value, json};
 /// The begin of a job.
 pub(crate) struct Clock {
     wall: Instant,
-    cpu: Duration,
+    cpu: Cpu,
+}
+
+/// Processor time of this process so far, and of the children that it has waited for.
+#[derive(Clone, Copy)]
+struct Cpu {
+    user: Duration,
+    system: Duration,
 }
 
 /// What a job took.
@@ -18,13 +25,13 @@ pub(crate) struct Clock {
 pub(crate) struct Timing {
     wall: Duration,
     /// Of all threads together, which a machine that has other work to do changes least.
-    cpu: Duration,
+    cpu: Cpu,
 }
 
 impl Clock {
     pub(crate) fn start() -> Result<Self> {
         Ok(Self {
-            cpu: cpu()?,
+            cpu: Cpu::so_far()?,
             wall: Instant::now(),
         })
     }
@@ -32,7 +39,7 @@ impl Clock {
     pub(crate) fn stop(&self) -> Result<Timing> {
         Ok(Timing {
             wall: self.wall.elapsed(),
-            cpu: cpu()?.saturating_sub(self.cpu),
+            cpu: Cpu::so_far()?.since(self.cpu),
         })
     }
 }
@@ -42,7 +49,8 @@ impl Clock {
 pub(crate) fn print(took: Timing, counts: Value) -> Result<()> {
     let mut line = json!({
         "seconds": took.wall.as_secs_f64(),
-        "cpu_seconds": took.cpu.as_secs_f64(),
+        "cpu_seconds": (took.cpu.user + took.cpu.system).as_secs_f64(),
+        "user_seconds": took.cpu.user.as_secs_f64(),
         "peak_bytes": peak_bytes()?,
     });
     if let (Some(line), Value::Object(counts)) = (line.as_object_mut(), counts) {
@@ -52,14 +60,26 @@ pub(crate) fn print(took: Timing, counts: Value) -> Result<()> {
     Ok(())
 }
 
-/// Processor time of this process so far, and of the children that it has waited for.
-fn cpu() -> Result<Duration> {
-    let mut sum = 0;
-    for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {
-        let usage = getrusage(who)?;
-        sum += usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+impl Cpu {
+    fn so_far() -> Result<Self> {
+        let (mut user, mut system) = (0, 0);
+        for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {
+            let usage = getrusage(who)?;
+            user += usage.user_time().num_microseconds();
+            system += usage.system_time().num_microseconds();
+        }
+        Ok(Self {
+            user: Duration::from_micros(u64::try_from(user)?),
+            system: Duration::from_micros(u64::try_from(system)?),
+        })
     }
-    Ok(Duration::from_micros(u64::try_from(sum)?))
+
+    fn since(self, begin: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(begin.user),
+            system: self.system.saturating_sub(begin.system),
+        }
+    }
 }
 
 /// The most memory that this process, or one of the children that it has waited for, has held so

@@ -17,6 +17,8 @@ pub(super) struct Figures {
     pub(super) rounds: Vec<f64>,
     /// Processor time of all threads of each run, in their order.
     pub(super) cpu_rounds: Vec<f64>,
+    /// Of that the time outside of the kernel.
+    pub(super) user_rounds: Vec<f64>,
     pub(super) peak_bytes: u64,
     pub(super) counts: Value,
 }
@@ -36,14 +38,15 @@ impl Figures {
 pub(super) fn measure(what: &str, run: Run) -> Result<Figures> {
     let line = run.deadline(RUN_TIMEOUT).output()?;
     let counts: Value = serde_json::from_str(line.trim()).with_context(|| format!("{what} said {line:?}"))?;
-    let seconds = counts.get("seconds").and_then(Value::as_f64).context("no time")?;
-    let cpu_seconds = counts.get("cpu_seconds").and_then(Value::as_f64).context("no time")?;
+    let time = |name| counts.get(name).and_then(Value::as_f64).context("no time");
+    let [seconds, cpu_seconds, user_seconds] = [time("seconds")?, time("cpu_seconds")?, time("user_seconds")?];
     let peak_bytes = counts.get("peak_bytes").and_then(Value::as_u64).context("no memory")?;
     Ok(Figures {
         what: what.to_owned(),
         seconds,
         rounds: vec![seconds],
         cpu_rounds: vec![cpu_seconds],
+        user_rounds: vec![user_seconds],
         peak_bytes,
         counts,
     })
@@ -56,12 +59,17 @@ pub(super) fn best(best: &mut Option<Figures>, next: Figures) {
         return;
     };
     let peak_bytes = known.peak_bytes.max(next.peak_bytes);
-    let [rounds, cpu_rounds] = [(&known.rounds, &next.rounds), (&known.cpu_rounds, &next.cpu_rounds)]
-        .map(|(known, next)| [known.as_slice(), next.as_slice()].concat());
+    let [rounds, cpu_rounds, user_rounds] = [
+        (&known.rounds, &next.rounds),
+        (&known.cpu_rounds, &next.cpu_rounds),
+        (&known.user_rounds, &next.user_rounds),
+    ]
+    .map(|(known, next)| [known.as_slice(), next.as_slice()].concat());
     let faster = if known.seconds <= next.seconds { known } else { next };
     *best = Some(Figures {
         rounds,
         cpu_rounds,
+        user_rounds,
         peak_bytes,
         ..faster
     });
@@ -105,6 +113,7 @@ mod tests {
             seconds,
             rounds: vec![seconds],
             cpu_rounds: vec![cpu_seconds],
+            user_rounds: vec![cpu_seconds / 2.0],
             peak_bytes,
             counts: Value::Null,
         }
@@ -123,6 +132,7 @@ mod tests {
         );
         assert_eq!(figures.rounds, [2.0, 1.0, 1.5]);
         assert_eq!(figures.cpu_rounds, [3.0, 4.0, 2.5]);
+        assert_eq!(figures.user_rounds, [1.5, 2.0, 1.25]);
     }
 
     #[test]
