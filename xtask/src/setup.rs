@@ -4,7 +4,7 @@ use crate::web;
 use anyhow::Result;
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::progress::{say, step};
-use flopwatch_toolchain::{cmake, debian, kernels, ncu, nsys, nvdisasm, python, torch};
+use flopwatch_toolchain::{cmake, cupti, debian, kernels, ncu, nsys, nvdisasm, python, torch};
 
 /// Installs or fetches what is absent: for building and recording.
 pub(crate) fn basic(cache: &Cache) -> Result<()> {
@@ -16,6 +16,7 @@ pub(crate) fn tests(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER])?;
     step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
     step("Nsight Compute", || ncu::ensure_any(cache))?;
+    step("libcupti", || cupti::ensure(cache))?;
     step("disassembler", || nvdisasm::ensure(cache))?;
     step("Python", || {
         python::ensure(cache)?;

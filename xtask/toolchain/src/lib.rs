@@ -5,6 +5,7 @@
 pub mod cache;
 pub mod cmake;
 pub mod command;
+pub mod cupti;
 pub mod debian;
 pub mod dependencies;
 pub mod golang;

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::{golang, kernels, ncu, node, nsys, nvdisasm, python, torch};
+use crate::{cupti, golang, kernels, ncu, node, nsys, nvdisasm, python, torch};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +97,7 @@ pub fn tools(cache: &Cache) -> Result<BTreeMap<String, String>> {
     vars.extend(nsys::newer_environment(cache));
     vars.extend(ncu::environment(cache)?);
     vars.extend(nvdisasm::environment(cache));
+    vars.extend(cupti::environment(cache));
     if let Some(library) = kernels::built(cache)? {
         vars.insert("FLOPWATCH_CUDA_KERNELS".to_owned(), library.display().to_string());
     }

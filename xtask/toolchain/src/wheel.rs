@@ -26,6 +26,8 @@ pub enum Requirements {
     BenchOrjson,
     /// The rival of the benches that group columns, and what makes frames of ours.
     BenchPolars,
+    /// NVIDIA's libcupti, of each major version of CUDA.
+    Cupti,
     /// A Go toolchain.
     Go,
     /// Node and npm.
