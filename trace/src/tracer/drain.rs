@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 
 use flopwatch_model::count;
 use flopwatch_tracer_file::header::{CURSOR_AT, HEAP_USED_AT, PROCESSES_LEFT_OUT_AT, drained_identity};
-use flopwatch_tracer_file::process::{BYTES, Count, Process, SLOTS};
+use flopwatch_tracer_file::process::{BYTES, Count, HOLDER_AT, PHASE_AT, Process, REASON_AT, RESULT_AT, SLOTS};
 use flopwatch_tracer_file::record::Record;
 use flopwatch_tracer_file::segment as layout_of_segment;
 use flopwatch_tracer_file::{Drained, HEADER_BYTES, Layout, Losses, NAMES_AT, Origin, Reader, Seen, Source as _};
@@ -102,12 +102,17 @@ impl Drain {
     }
 
     /// Completes the drained file: what is left in the segments, the processes that `took_part` or
-    /// of which there are records, counted from the begin on, and all names.
+    /// of which there are records, counted from the begin on, and all names. The end of a window
+    /// takes the reason from a process that has `refused`; it is kept, by its slot.
     ///
     /// # Errors
     ///
     /// When the file cannot be read any more, or what is drained cannot be written.
-    pub fn finish(mut self, took_part: impl Fn(&Process) -> bool) -> Result<(), Failure> {
+    pub fn finish(
+        mut self,
+        refused: &BTreeMap<usize, Process>,
+        took_part: impl Fn(&Process) -> bool,
+    ) -> Result<(), Failure> {
         let layout = *self.reader.layout();
         self.packer.close()?;
         let to = &self.packer.to;
@@ -141,6 +146,12 @@ impl Drain {
             }
             for what in Count::ALL {
                 put(&mut bytes, what.at(), &since(what).to_le_bytes());
+            }
+            if let Some(refused) = refused.get(&slot).filter(|refused| refused.serial == now.serial) {
+                put(&mut bytes, PHASE_AT, &refused.phase.bits().to_le_bytes());
+                put(&mut bytes, REASON_AT, &refused.reason.bits().to_le_bytes());
+                put(&mut bytes, RESULT_AT, &refused.result.to_le_bytes());
+                put(&mut bytes, HOLDER_AT, &refused.holder.bits().to_le_bytes());
             }
             write(at, &bytes)?;
         }
