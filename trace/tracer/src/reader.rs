@@ -152,8 +152,8 @@ pub struct Reader<S> {
 }
 
 impl<S: AsMut<[Seen]>> Reader<S> {
-    /// A reader from the oldest record on that the file has. A drained file is taken to have as many
-    /// segments as `seen`.
+    /// A reader from the oldest record on that the file has. A drained file is taken to have as
+    /// many segments as `seen`.
     ///
     /// # Errors
     ///

@@ -17,8 +17,9 @@ mod faults;
 mod processes;
 mod real;
 mod releases;
-mod rig;
 mod rules;
 mod timeline;
 mod wake;
 mod windows;
+
+use flopwatch_fake_cupti as rig;
