@@ -77,8 +77,8 @@ pub struct Order {
 pub enum EarlyEnd {
     /// As many records are kept as a timeline may have events.
     Full,
-    /// Every program that was there refused.
-    Refused,
+    /// No program is there that does not refuse.
+    InVain,
 }
 
 /// A program that did not record.
@@ -163,6 +163,9 @@ impl CudaWindow {
         let ended = self.end();
         let early = drained?;
         let (programs, ended) = ended?;
+        if self.order.is_late && programs == 0 {
+            return Err(Error::Nobody);
+        }
         let (first, last) = (self.generation, self.file.generation());
         let records = self.drain.records();
         let refused = self.refused.values().map(|process| Refused {
@@ -192,14 +195,9 @@ impl CudaWindow {
             if looked.is_none_or(|looked| looked.elapsed() >= LOOK_INTERVAL) {
                 looked = Some(Instant::now());
                 let processes = self.look()?;
-                let all_refused =
-                    !processes.is_empty() && processes.iter().all(|(slot, _)| self.refused.contains_key(slot));
-                let is_answered = begin.elapsed() >= ANSWER_TIMEOUT;
-                if self.order.is_late && is_answered && processes.is_empty() {
-                    return Err(Error::Nobody);
-                }
-                if self.order.is_late && is_answered && all_refused {
-                    return Ok(Some(EarlyEnd::Refused));
+                let is_in_vain = processes.iter().all(|(slot, _)| self.refused.contains_key(slot));
+                if self.order.is_late && is_in_vain && begin.elapsed() >= ANSWER_TIMEOUT {
+                    return Ok(Some(EarlyEnd::InVain));
                 }
             }
             match stop.recv_timeout(DRAIN_INTERVAL) {

@@ -200,7 +200,8 @@ impl Packer {
         // A kernel stands in one segment with its shape.
         let needed = if shape.is_some() { 2 } else { 1 };
         let current = self.open.get(&origin.slot);
-        if !current.is_some_and(|segment| segment.has_room(origin.serial, needed)) {
+        let has_room = current.is_some_and(|segment| segment.has_room(origin.serial, needed));
+        if !has_room {
             let next = Segment::new(self.segments, origin);
             self.segments = self.segments.saturating_add(1);
             if let Some(full) = self.open.insert(origin.slot, next)
