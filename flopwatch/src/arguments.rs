@@ -21,9 +21,23 @@ use crate::source::Source;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct RecordArguments {
     /// A ProfilingSession manifest; its target may be left out. Without one: ten seconds of CUDA
-    /// and NVTX.
+    /// and NVTX, with the profiler cuda until the command ends.
     #[arg(short = 'f', long = "file", value_name = "MANIFEST")]
     pub manifest: Option<PathBuf>,
+    /// What records: nsys (Nsight Systems), or cuda, a library of ours that CUDA loads into the
+    /// command [default: nsys].
+    #[arg(long, value_enum, value_name = "PROFILER")]
+    pub profiler: Option<LocalProfiler>,
+    /// Record programs that run already, by the profiler cuda: the file cuda.trace that they share.
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub attach_file: Option<PathBuf>,
+    /// With --attach-file: the flight recorder's file of the same programs, for their NVTX ranges.
+    #[arg(long, value_name = "FILE", requires = "attach_file")]
+    pub recorder_file: Option<PathBuf>,
+    /// With the profiler cuda: folder of a libcupti, for programs that have loaded none [default:
+    /// CUDA's, or Debian's].
+    #[arg(long, value_name = "DIR", env = "FLOPWATCH_CUDA_CUPTI")]
+    pub cupti: Option<PathBuf>,
     /// Folder of the results [default: flopwatch-ID in the current folder].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -74,8 +88,21 @@ pub struct RecordArguments {
     pub nvml_library: Option<PathBuf>,
     /// The command and its arguments: all that follows is the command's own. Behind `--` it may
     /// begin with a dash.
-    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    #[arg(
+        trailing_var_arg = true,
+        required_unless_present = "attach_file",
+        value_name = "COMMAND"
+    )]
     pub command: Vec<OsString>,
+}
+
+/// What records a command of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LocalProfiler {
+    /// Nsight Systems.
+    Nsys,
+    /// The CUDA tracer.
+    Cuda,
 }
 
 /// Arguments of `summary`.

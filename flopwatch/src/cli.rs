@@ -34,7 +34,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Profile a local command with Nsight Systems; needs no cluster.
+    /// Profile a local command with Nsight Systems or the CUDA tracer; needs no cluster.
     #[command(after_help = RECORD_HELP)]
     Record(RecordArguments),
     /// Print the tables of a capture.

@@ -21,14 +21,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{
-    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, McpArguments,
-    OpenArguments, RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
+    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, LocalProfiler,
+    McpArguments, OpenArguments, RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
 };
 use crate::browser;
 use crate::cli::{Cli, Command};
 use crate::compat::{self, CompatCommand};
 use crate::manifest::Manifest;
-use crate::record::{Options, Recording, record};
+use crate::record::{Options, Profiler, Recording, Running, TracerOptions, record};
 use crate::serve::Service;
 use crate::source::{self, Source};
 
@@ -81,15 +81,28 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
         .map(|frequency_hertz| GpuMetrics { frequency_hertz })
         .or(asked.gpu_metrics);
     manifest.spec.profiler.nsys = Some(asked);
-    let path = std::env::var_os("PATH");
-    let tools = tools::find(arguments.nsys.as_deref(), arguments.nsys_host.as_deref(), path.as_ref())?;
+    let is_traced = arguments.attach_file.is_some() || arguments.profiler == Some(LocalProfiler::Cuda);
+    let until_end =
+        is_traced && arguments.attach_file.is_none() && arguments.manifest.is_none() && arguments.duration.is_none();
+    let profiler = if is_traced {
+        Profiler::Cuda(TracerOptions {
+            cupti: arguments.cupti,
+            attach: arguments.attach_file,
+            ring: arguments.recorder_file,
+        })
+    } else {
+        let path = std::env::var_os("PATH");
+        let named = (arguments.nsys.as_deref(), arguments.nsys_host.as_deref());
+        Profiler::Nsys(tools::find(named.0, named.1, path.as_ref())?)
+    };
     let name = manifest.name.clone().unwrap_or_else(|| "recording".to_owned());
     let output = arguments
         .output
         .unwrap_or_else(|| format!("flopwatch-{name}-{}", std::process::id()).into());
     let options = Options {
         manifest,
-        tools,
+        profiler,
+        until_end,
         output,
         force: arguments.force,
         command: arguments.command,
@@ -101,6 +114,7 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
         folder,
         summary,
         missing,
+        notes,
         command,
     } = record(&options).await?;
 
@@ -109,12 +123,15 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
         summary.render_on(arguments.top, Layout::of_stdout().wide(arguments.wide)),
         folder.display()
     ))?;
-    if let Some(missing) = &missing {
-        drop(writeln!(std::io::stderr(), "flopwatch: {missing}"));
+    for note in notes.into_iter().chain(missing.as_ref().map(ToString::to_string)) {
+        drop(writeln!(std::io::stderr(), "flopwatch: {note}"));
     }
     let failed = missing.is_some();
     if arguments.no_serve || failed {
-        let code = command.end().await.map_or(1, report);
+        let code = match command {
+            Running::Foreign => 0,
+            command => command.end().await.map_or(1, report),
+        };
         return Ok(if failed {
             ExitCode::FAILURE
         } else {

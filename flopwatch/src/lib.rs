@@ -6,7 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`cli`], [`arguments`], [`commands`] | the command line, and the function of each command |
-//! | [`record`] | `record`: profiles a command of this machine; [`manifest`] reads its request |
+//! | [`record`] | `record`: profiles a command of this machine, or a program that runs; [`manifest`] reads its request |
 //! | [`source`] | `convert`, `summary`, `export`: read a file of any supported format |
 //! | [`analyze`], [`compare`], [`diagnose`] | run analyses of the catalogue |
 //! | [`compat`] | the commands of an earlier suite, under their names there |

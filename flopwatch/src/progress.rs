@@ -37,15 +37,20 @@ impl Progress {
         say(&format!("flopwatch: {text}\n"));
     }
 
-    /// The window is open; only a terminal sees the seconds.
-    pub(crate) fn window(&mut self, elapsed: Duration, length: Duration) {
-        if self.terminal {
-            self.line(&format!(
-                "recording {:.1} of {} s",
-                elapsed.as_secs_f64().min(length.as_secs_f64()),
-                length.as_secs()
-            ));
+    /// The window is open, which is so long where that is known; only a terminal sees the seconds.
+    pub(crate) fn window(&mut self, elapsed: Duration, length: Option<Duration>) {
+        if !self.terminal {
+            return;
         }
+        let seconds = elapsed.as_secs_f64();
+        self.line(&match length {
+            Some(length) => format!(
+                "recording {:.1} of {} s",
+                seconds.min(length.as_secs_f64()),
+                length.as_secs()
+            ),
+            None => format!("recording {seconds:.1} s"),
+        });
     }
 
     /// Takes the line away, so that other text can follow.

@@ -37,7 +37,7 @@ pub enum Format {
     Pprof,
     /// The file of a flight recorder.
     Recorder,
-    /// The file of a CUDA tracer.
+    /// The file of a CUDA tracer, or what was drained of one.
     Tracer,
 }
 
@@ -50,7 +50,7 @@ Nsight Compute (.ncu-rep) and CSV pages of them; profiles of memory and others i
 of a CUDA tracer; timeline files.";
 
 /// First bytes of the formats that have some of their own.
-const MAGIC: [(&[u8], Format); 8] = [
+const MAGIC: [(&[u8], Format); 9] = [
     (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
     (b"SQLite format 3\0", Format::Sqlite),
     (nsys_report::MAGIC, Format::NsysReport),
@@ -59,6 +59,7 @@ const MAGIC: [(&[u8], Format); 8] = [
     (hlo::TEXT, Format::Hlo),
     (recorder::RING_MAGIC, Format::Recorder),
     (tracer::TRACE_MAGIC, Format::Tracer),
+    (tracer::DRAINED_MAGIC, Format::Tracer),
 ];
 
 /// The format of the file at `path`; `None` for one that is of none of them. Looks at the first

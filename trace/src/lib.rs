@@ -64,6 +64,7 @@ mod copy_direction;
 #[cfg(feature = "hdf5")]
 mod cores;
 mod cupti;
+mod demangle;
 mod detect;
 mod gzip;
 #[cfg(feature = "hdf5")]

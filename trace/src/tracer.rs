@@ -2,18 +2,23 @@
 //! kernels, copies, memsets, waits, graphs and calls of every process of a container, on one axis
 //! of real time.
 //!
-//! [`read`] takes what the file holds now. A window that is longer than the file is is
-//! [opened](Tracing::open) and [drained](Tracing::drain) while it runs. Whoever writes to the file
-//! is not trusted: its own crate checks every number, and what is kept is bounded here.
+//! [`read`] takes what the file holds now. A window that is longer than the file is
+//! [opened](Tracing::open) and [drained](Tracing::drain) while it runs, or [`Drain`] keeps its
+//! records in a drained file, which [`read`] takes too. Whoever writes to the file is not trusted:
+//! its own crate checks every number, and what is kept is bounded here.
 //!
 //! Each process has a clock of CUPTI's. A process's times are moved by one distance, that of its
 //! first moment that is seen: durations, and what comes before what within a process, stay as CUPTI
 //! has them.
 
 mod columns;
+mod drain;
+mod external;
 mod fill;
 mod names;
 mod places;
+mod refusal;
+mod segment;
 
 use std::fs::File;
 use std::io;
@@ -22,14 +27,17 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use flopwatch_model::Capture;
+use flopwatch_tracer_file::header::IDENTITY_BYTES;
 use flopwatch_tracer_file::process::SLOTS;
-use flopwatch_tracer_file::{HEADER_BYTES, Layout, ReadError as FileError, Reader, Seen, Source};
+use flopwatch_tracer_file::{Layout, Losses, ReadError as FileError, Reader, Seen, Source};
 
 use crate::in_file::InFile;
 use crate::limits::ReadLimits;
 use fill::Fill;
 
+pub use drain::Drain;
 pub use flopwatch_tracer_file::Drained;
+pub use refusal::why_not;
 
 /// Why a tracer's file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +45,9 @@ pub enum Failure {
     /// The file is not there, may not be read, or ends before it should.
     #[error("cannot be read: {0}")]
     Open(#[source] io::Error),
+    /// What is drained of the file cannot be written.
+    #[error("what is drained of it cannot be written: {0}")]
+    Write(#[source] io::Error),
     /// The file is none of a tracer, or not one of this version.
     #[error("is no file of a CUDA tracer that is read here")]
     NotATrace,
@@ -64,6 +75,8 @@ pub type ReadError = InFile<Failure>;
 
 /// First bytes of every file.
 pub(crate) const TRACE_MAGIC: &[u8] = &flopwatch_tracer_file::MAGIC;
+/// First bytes of every drained file.
+pub(crate) const DRAINED_MAGIC: &[u8] = &flopwatch_tracer_file::DRAINED_MAGIC;
 
 /// Reads what the file at `path` holds.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
@@ -102,13 +115,7 @@ impl Tracing {
     /// When it cannot be read, or is none of a tracer.
     pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, Failure> {
         let mut file = Bytes(File::open(path).map_err(Failure::Open)?);
-        let length = file.0.metadata().map_err(Failure::Open)?.len();
-        if length < u64::try_from(HEADER_BYTES).unwrap_or(u64::MAX) {
-            return Err(Failure::NotATrace);
-        }
-        let layout = usize::try_from(length).ok().and_then(Layout::of);
-        let segments = layout.ok_or(Failure::NotATrace)?.segments;
-        let reader = Reader::new(&mut file, vec![Seen::default(); segments])?;
+        let reader = reader(&mut file)?;
         Ok(Self {
             file,
             reader,
@@ -138,10 +145,13 @@ impl Tracing {
     ///
     /// When the file cannot be read any more, or its strings are more than the limits allow.
     pub fn finish(mut self, window: Option<Range<u64>>) -> Result<Capture, Failure> {
+        let mut losses: Vec<Losses> = Vec::new();
         for slot in 0..SLOTS {
-            if let Some(losses) = self.reader.losses(&mut self.file, slot)? {
-                self.fill.lose(&losses);
-            }
+            losses.extend(self.reader.losses(&mut self.file, slot)?);
+        }
+        let is_over = self.reader.is_drained();
+        for one in &losses {
+            self.fill.lose(one, losses.len() > 1, is_over);
         }
         let (reader, file) = (&self.reader, &mut self.file);
         let mut text = Box::new([0; flopwatch_tracer_file::name::MAX_NAME_BYTES]);
@@ -151,6 +161,18 @@ impl Tracing {
             Ok(())
         })
     }
+}
+
+/// A reader of a file from the oldest record on that it holds.
+fn reader(file: &mut Bytes) -> Result<Reader<Vec<Seen>>, Failure> {
+    let length = file.0.metadata().map_err(Failure::Open)?.len();
+    if length < u64::try_from(IDENTITY_BYTES).unwrap_or(u64::MAX) {
+        return Err(Failure::NotATrace);
+    }
+    let mut begin = [0; IDENTITY_BYTES];
+    file.read(0, &mut begin).map_err(Failure::Open)?;
+    let layout = Layout::of_file(&begin, length).ok_or(Failure::NotATrace)?;
+    Ok(Reader::new(file, vec![Seen::default(); layout.segments])?)
 }
 
 /// A file that is read by its descriptor, and not mapped: another may cut it at any time.

@@ -29,6 +29,7 @@ pub mod reexec;
 pub mod rootfs;
 pub mod sandbox;
 pub mod seccomp;
+pub mod tracer;
 pub mod usage;
 pub mod user_files;
 pub mod volumes;

@@ -71,7 +71,8 @@ pub fn install_fallback(dir: &Path) -> Result<PathBuf, CopyError> {
     install_library(dir, FALLBACK, FALLBACK_LIBRARY)
 }
 
-fn install_library(dir: &Path, name: &str, mut bytes: &[u8]) -> Result<PathBuf, CopyError> {
+/// Puts a library into `dir` under a name, in one step as seen by readers, and returns its path.
+pub fn install_library(dir: &Path, name: &str, mut bytes: &[u8]) -> Result<PathBuf, CopyError> {
     let library = dir.join(name);
     let temporary = dir.join(format!(".{name}.partial"));
     remove(&temporary)?;

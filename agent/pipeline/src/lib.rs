@@ -9,6 +9,7 @@
 //! | [`transform`], [`analysis`], [`disassembly`] | the work that is done in a child |
 //! | [`fleet_rows`] | rows of the fleet, where the program has a writer of them |
 //! | [`verify`], [`activity`], [`status_summary`] | whether a capture holds what was asked for |
+//! | [`cuda_window`] | a window of the CUDA tracer: ordered, drained while it runs, ended |
 //! | [`derived`], [`artifact_file`] | results that are made on demand, and their media types |
 //! | [`tools`], [`nsys_options`], [`gpus`], [`child`] | what the machine has: Nsight Systems, GPUs |
 //! | [`failure`], [`sentence`] | why something failed, in words |
@@ -18,6 +19,7 @@ pub mod analysis;
 pub mod artifact_file;
 pub mod child;
 pub mod children;
+pub mod cuda_window;
 pub mod derived;
 pub mod disassembly;
 pub mod disk;

@@ -18,8 +18,6 @@
 mod agent;
 #[path = "../tests/tracer/kills.rs"]
 mod kills;
-#[path = "../tests/tracer/rig.rs"]
-mod rig;
 #[path = "../tests/tracer/wake.rs"]
 mod wake;
 
@@ -32,6 +30,7 @@ use flopwatch_tracer_file::wanted::{Kinds, Wanted};
 use serde_json::{Value, json};
 
 use agent::{Agent, lost, window};
+use flopwatch_fake_cupti as rig;
 use rig::{Program, Rig};
 
 /// The release of libcupti that is stood in for.

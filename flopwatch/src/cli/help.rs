@@ -8,10 +8,15 @@ pub(super) const RECORD_HELP: &str = "\
 The command keeps its standard streams and signals and is never killed: when the window ends before it does, it runs on and \
 the result is made beside it.
 
+The profiler cuda needs no Nsight Systems: it records the command until its end, or for --duration, and says what it could not record \
+and why. A program that was started with its library is recorded while it runs, window by window, by --attach-file.
+
 Exit code: 1 when there is no recording or the window lacks the required events; otherwise, with --no-serve, the command's own.
 
 Examples:
   flopwatch record --duration 5 -- python train.py
+  flopwatch record --profiler cuda -- python train.py
+  flopwatch record --attach-file /run/flopwatch/cuda.trace --duration 2
   flopwatch record -f session.yaml --no-serve --output result -- ./solver --steps 100";
 
 pub(super) const EXPORT_HELP: &str = "\

@@ -78,6 +78,16 @@ pub enum Captured {
     Raw(Vec<PathBuf>),
     /// Reports (`.nsys-rep`): the profiler found its importer.
     Reports(Vec<PathBuf>),
+    /// What was drained of the CUDA tracer's file, and the flight recorder's file of the same
+    /// programs.
+    Traced {
+        /// The drained file.
+        drained: PathBuf,
+        /// The flight recorder's file, where there is one.
+        ring: Option<PathBuf>,
+        /// Whether a program began CUDA.
+        uses_cuda: bool,
+    },
 }
 
 /// The files of that extension which a collection called `capture` left in a folder, one for each

@@ -14,5 +14,6 @@ mod mcp;
 mod open;
 mod pipe;
 mod record;
+mod record_tracer;
 mod serve;
 mod terminal;

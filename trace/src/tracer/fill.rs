@@ -5,15 +5,16 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 
+use super::external::External;
 use super::names::{Key, Names, Program, program};
 use super::places::{Place, Places};
-use super::{Failure, columns};
+use super::{Failure, columns, why_not};
 use crate::cupti::COPY_KINDS;
 use crate::limits::ReadLimits;
 use crate::times;
 use flopwatch_model::{Capture, Category, Event, Events, LossReason};
-use flopwatch_tracer_file::process::Count;
-use flopwatch_tracer_file::record::Record;
+use flopwatch_tracer_file::process::{Count, Phase};
+use flopwatch_tracer_file::record::{Correlation, Record};
 use flopwatch_tracer_file::wanted::Kinds;
 use flopwatch_tracer_file::{Losses, Name, Origin, VERSION};
 
@@ -36,6 +37,7 @@ pub(super) struct Fill {
     events: BTreeMap<Category, Events>,
     names: Names,
     places: Places,
+    external: External,
     /// How far a program's clock of CUPTI is behind real time.
     distances: HashMap<Program, u64>,
     count: u64,
@@ -64,6 +66,7 @@ impl Fill {
             events: BTreeMap::new(),
             names: Names::default(),
             places: Places::default(),
+            external: External::default(),
             distances: HashMap::new(),
             count: 0,
             failure: None,
@@ -150,8 +153,30 @@ impl Fill {
             }
             Record::Device(device) => self.places.note_device(of, device),
             Record::CallName(name) => self.names.note(of, name.domain, name.function, name.name),
-            Record::Stream(_) | Record::Partition(_) | Record::Correlation(_) => {}
+            Record::Partition(partition) => self.places.note_partition(of, partition),
+            Record::Stream(stream) => self.places.note_stream(process, stream),
+            Record::Correlation(correlation) => self.note_external(process, correlation),
         }
+    }
+
+    /// Notes an identifier. It takes as much memory as an event does, and counts as one.
+    fn note_external(&mut self, process: u32, correlation: &Correlation) {
+        if self.has_room() {
+            self.external.note(process, correlation);
+        }
+    }
+
+    /// Whether there may be one more event; fails from then on where there may not.
+    fn has_room(&mut self) -> bool {
+        if self.failure.is_some() {
+            return false;
+        }
+        self.count = self.count.saturating_add(1);
+        let limit = self.limits.max_events;
+        if self.count > limit {
+            self.failure = Some(Failure::TooMany { what: "events", limit });
+        }
+        self.failure.is_none()
     }
 
     fn push(&mut self, origin: &Origin, found: Found, own: &[u64]) {
@@ -163,10 +188,7 @@ impl Fill {
             self.clockless = self.clockless.saturating_add(1);
             return;
         };
-        self.count = self.count.saturating_add(1);
-        let limit = self.limits.max_events;
-        if self.count > limit {
-            self.failure = Some(Failure::TooMany { what: "events", limit });
+        if !self.has_room() {
             return;
         }
         let most = self.limits.max_rows;
@@ -213,12 +235,19 @@ impl Fill {
         Some(cupti_ns.wrapping_add(distance))
     }
 
-    /// Takes what a process lost, and what it recorded.
-    pub(super) fn lose(&mut self, losses: &Losses) {
+    /// Takes what a process lost, and what it recorded. One `of_several` is told by its number.
+    /// Where the file's windows are over, one that still records ended within its window.
+    pub(super) fn lose(&mut self, losses: &Losses, of_several: bool, is_over: bool) {
         use LossReason::{Dropped, Skipped, Truncated, Unsupported};
         let overwritten = losses.overwritten;
-        self.lost(Dropped, "CUDA records that the file no longer holds", overwritten);
         let process = &losses.process;
+        let place = if of_several {
+            format!(" (process {})", process.pid)
+        } else {
+            String::new()
+        };
+        let mut lost = |reason, text: &str, count| self.lost(reason, &format!("{text}{place}"), count);
+        lost(Dropped, "CUDA records that the file no longer holds", overwritten);
         for what in Count::ALL {
             let (reason, text) = match what {
                 Count::Records | Count::Windows | Count::BytesDiscarded => continue,
@@ -233,7 +262,20 @@ impl Fill {
                 Count::NamesUnplaced => (Truncated, "names of CUDA kernels that found no place"),
                 Count::NamesUnread => (Truncated, "names of CUDA kernels that were gone"),
             };
-            self.lost(reason, text, process.count(what));
+            lost(reason, text, process.count(what));
+        }
+        let records = matches!(process.phase, Phase::Opening | Phase::Recording | Phase::Ending);
+        lost(
+            Truncated,
+            "programs that ended within the window: up to their last second of CUDA is missing",
+            u64::from(is_over && records),
+        );
+        if let Some(why) = why_not(process) {
+            lost(
+                Unsupported,
+                &format!("CUDA of a program that was not recorded: {why}"),
+                1,
+            );
         }
         if process.count(Count::Windows) > 0 || overwritten > 0 || !self.events.is_empty() {
             let recorded = CATEGORIES.iter().filter(|(kind, _)| process.kinds.has(*kind));
@@ -255,6 +297,10 @@ impl Fill {
         }
         for (category, events) in &mut self.events {
             self.names.fill(*category, events, limit, &mut read)?;
+            let places = &self.places;
+            self.external.fill(*category, events, |events, at| {
+                events.row.get(at).map_or(0, |row| places.process(*row))
+            });
             events.drop_unsaid_columns(*category);
         }
         self.capture.redactions = self.names.redactions;

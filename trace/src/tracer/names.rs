@@ -2,12 +2,13 @@
 
 use hashbrown::HashMap;
 
-use flopwatch_model::{Category, Events, NameId};
+use flopwatch_model::{Category, Events, NameDetail, NameId, count};
 use flopwatch_tracer_file::record::RUNTIME;
 use flopwatch_tracer_file::{Name, Origin};
 
 use super::Failure;
 use crate::cupti::{SYNCS, graph_name, overhead, unversioned};
+use crate::demangle::demangled;
 use crate::redact;
 
 /// A program in a slot: its names of calls are of its own CUPTI.
@@ -78,9 +79,20 @@ impl Names {
         limit: u64,
         mut read: impl FnMut(u32, &mut dyn FnMut(Option<Name<'_>>)) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let mut symbols = Vec::new();
         for key in self.keys.remove(&category).unwrap_or_default() {
+            let mut symbol = String::new();
             let text = match key {
-                Key::File(number) => self.text(number, limit, &mut read)?,
+                Key::File(number) => {
+                    let text = self.text(number, limit, &mut read)?;
+                    match self.plain(&text, limit)? {
+                        Some(plain) => {
+                            symbol = text;
+                            plain
+                        }
+                        None => text,
+                    }
+                }
                 Key::Fixed(text) => text.to_owned(),
                 Key::Call(program, domain, function) => {
                     let number = self.calls.get(&(program, domain, function)).copied().unwrap_or(0);
@@ -100,6 +112,31 @@ impl Names {
                 Key::Overhead(kind) => overhead(kind).to_owned(),
             };
             events.names.push(text);
+            symbols.push(symbol);
+        }
+        if symbols.iter().any(|symbol| !symbol.is_empty()) {
+            events.name_details.insert(NameDetail::Mangled, symbols);
+        }
+        Ok(())
+    }
+
+    /// The name that a symbol stands for, fit to be published; `None` for a name that is no symbol.
+    fn plain(&mut self, symbol: &str, limit: u64) -> Result<Option<String>, Failure> {
+        let Some(plain) = demangled(symbol) else {
+            return Ok(None);
+        };
+        self.hold(plain.len(), limit)?;
+        let (clean, hits) = redact::redact(&plain);
+        self.redactions = self.redactions.saturating_add(hits);
+        Ok(Some(clean.into_owned()))
+    }
+
+    /// Fails where the strings that are kept are too many bytes with so many more.
+    fn hold(&mut self, bytes: usize, limit: u64) -> Result<(), Failure> {
+        self.string_bytes = self.string_bytes.saturating_add(count(bytes));
+        if self.string_bytes > limit {
+            let what = "bytes of strings";
+            return Err(Failure::TooMany { what, limit });
         }
         Ok(())
     }
@@ -121,15 +158,10 @@ impl Names {
                 is_cut = name.is_cut;
             }
         })?;
-        let length = u64::try_from(raw.len()).unwrap_or(u64::MAX);
-        self.string_bytes = self.string_bytes.saturating_add(length);
-        if self.string_bytes > limit {
-            let what = "bytes of strings";
-            return Err(Failure::TooMany { what, limit });
-        }
+        self.hold(raw.len(), limit)?;
         let text = String::from_utf8_lossy(&raw).replace('\0', "\u{fffd}");
-        let (clean, count) = redact::redact(&text);
-        self.redactions = self.redactions.saturating_add(count);
+        let (clean, hits) = redact::redact(&text);
+        self.redactions = self.redactions.saturating_add(hits);
         self.cut += u64::from(is_cut);
         let clean = clean.into_owned();
         self.texts.insert(number, clean.clone());

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use super::names::Program;
 use crate::cupti::NO_STREAM;
-use flopwatch_model::{Device, Row, RowId, Track};
+use flopwatch_model::{Device, MigInstance, Row, RowId, Track};
 use flopwatch_tracer_file::record;
 
 /// What tells rows apart.
@@ -43,6 +43,8 @@ pub(super) struct Places {
     numbers: HashMap<(Program, u32), u32>,
     /// The device of a context of a process.
     contexts: HashMap<(u32, u32), u32>,
+    /// The priority of a stream of a process, where it is another than most have: context, stream.
+    priorities: HashMap<(u32, u32, u32), u32>,
 }
 
 impl Places {
@@ -58,6 +60,14 @@ impl Places {
         self.rows.push(place);
         self.ids.insert(place, next);
         Some(next)
+    }
+
+    /// The process of a row.
+    pub(super) fn process(&self, row: RowId) -> u32 {
+        self.rows.get(row.index()).map_or(0, |place| match place {
+            Place::Stream(process, ..) | Place::Waits(process, ..) => *process,
+            Place::Calls(process, _) | Place::Overhead(process) => *process,
+        })
     }
 
     /// The device that a program means by a number.
@@ -80,11 +90,29 @@ impl Places {
                     multiprocessors: Some(device.multiprocessors).filter(|count| *count > 0),
                     memory_bytes: Some(device.memory_bytes).filter(|bytes| *bytes > 0),
                     figures_from,
+                    mig: instance_of(device),
                     ..Device::default()
                 },
             });
         }
         self.numbers.insert((program, device.device), id);
+    }
+
+    /// Notes which part of a GPU a device is.
+    pub(super) fn note_partition(&mut self, program: Program, partition: &record::Partition) {
+        let id = self.device(program, partition.device);
+        if let Some(known) = self.devices.iter_mut().find(|known| known.device.id == id) {
+            let mig = known.device.mig.get_or_insert_with(MigInstance::default);
+            mig.uuid = uuid_text(&partition.uuid);
+        }
+    }
+
+    /// Notes what a program says of a stream.
+    pub(super) fn note_stream(&mut self, process: u32, stream: &record::Stream) {
+        if stream.priority != 0 {
+            let key = (process, stream.context, stream.stream);
+            self.priorities.insert(key, stream.priority);
+        }
     }
 
     /// Notes the device of a context.
@@ -129,7 +157,13 @@ impl Places {
     fn row_of(&self, place: Place) -> Row {
         let on_gpu = |process: u32, track, device: u32, context: u32, stream: u32| {
             let of = Some(u64::from(stream)).filter(|stream| *stream != NO_STREAM);
-            let which = of.map_or_else(|| "any stream".to_owned(), |stream| format!("stream {stream}"));
+            let priority = self.priorities.get(&(process, context, stream));
+            let which = match (of, priority) {
+                (None, _) => "any stream".to_owned(),
+                (Some(stream), None) => format!("stream {stream}"),
+                // The highest is the lowest number, below 0.
+                (Some(stream), Some(priority)) => format!("stream {stream} (priority {})", priority.cast_signed()),
+            };
             Row {
                 capture: 0,
                 machine: 0,
@@ -167,5 +201,78 @@ impl Places {
             Place::Calls(process, thread) => on_thread(process, Track::CudaApi, Some(thread)),
             Place::Overhead(process) => on_thread(process, Track::Overhead, None),
         }
+    }
+}
+
+/// Which part of a GPU a device is, as its record says it.
+fn instance_of(device: &record::Device) -> Option<MigInstance> {
+    let number = |number: u32| (number != u32::MAX).then_some(number);
+    (device.is_partition != 0).then(|| MigInstance {
+        gpu_instance: number(device.gpu_instance),
+        compute_instance: number(device.compute_instance),
+        uuid: String::new(),
+    })
+}
+
+/// The UUID of a part of a GPU, as NVIDIA's programs write it.
+fn uuid_text(uuid: &[u8; 16]) -> String {
+    use std::fmt::Write as _;
+
+    let mut text = "MIG".to_owned();
+    for (at, byte) in uuid.iter().enumerate() {
+        if [0, 4, 6, 8, 10].contains(&at) {
+            text.push('-');
+        }
+        // A text takes everything that is written to it.
+        write!(text, "{byte:02x}").ok();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_gpu_is_told_by_its_numbers_and_its_uuid() {
+        let mut places = Places::default();
+        let device = record::Device {
+            uuid: [1; 16],
+            is_partition: 1,
+            gpu_instance: 3,
+            compute_instance: u32::MAX,
+            ..record::Device::default()
+        };
+        places.note_device((0, 1), &device);
+        let mut uuid = [0xab; 16];
+        uuid[15] = 1;
+        places.note_partition((0, 1), &record::Partition { uuid, device: 0 });
+        let row = places.row(Place::Stream(7, 0, 1, 2), 10).unwrap();
+        assert_eq!(places.process(row), 7);
+        let (_, devices) = places.finish(&HashMap::new());
+        let mig = devices[0].mig.clone().unwrap();
+        assert_eq!((mig.gpu_instance, mig.compute_instance), (Some(3), None));
+        assert_eq!(mig.uuid, "MIG-abababab-abab-abab-abab-ababababab01");
+    }
+
+    #[test]
+    fn a_stream_of_another_priority_says_it() {
+        let mut places = Places::default();
+        for stream in [7, 8] {
+            places.row(Place::Stream(7, 0, 1, stream), 10).unwrap();
+        }
+        let high = record::Stream {
+            context: 1,
+            stream: 8,
+            priority: u32::MAX,
+            flags: 0,
+        };
+        places.note_stream(7, &high);
+        let (rows, _) = places.finish(&HashMap::new());
+        let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!(
+            labels,
+            ["process (7) GPU 0 stream 7", "process (7) GPU 0 stream 8 (priority -1)"]
+        );
     }
 }

@@ -22,7 +22,9 @@
 //!   program was killed over stays readable until the file has gone round.
 //!
 //! A [`Reader`] drains the file again and again. The file therefore bounds how far a reader may be
-//! behind, and no window.
+//! behind, and no window. What was drained is kept in a drained file, which has the same parts
+//! ([`DRAINED_MAGIC`], [`Layout::drained`]): as many segments as were filled, in the turns 0, 1 and
+//! so on, all closed. The same [`Reader`] reads it.
 //!
 //! # Example: a kernel is written and drained
 //!
@@ -103,6 +105,8 @@ pub use reader::{Drained, Losses, Name, Origin, ReadError, Reader, Seen, Source}
 
 /// The first 8 bytes of every file.
 pub const MAGIC: [u8; 8] = *b"FLPWCUDA";
+/// The first 8 bytes of every drained file.
+pub const DRAINED_MAGIC: [u8; 8] = *b"FLPWCUDR";
 /// Version of this layout; a reader refuses any other.
 pub const VERSION: u32 = 1;
 /// Size of the header in bytes.
@@ -113,11 +117,13 @@ pub const DEFAULT_BYTES: usize = 64 << 20;
 pub const LEAST_BYTES: usize = 1 << 20;
 /// Maximum size of a file in bytes: 1 GiB.
 pub const MAX_BYTES: usize = 1 << 30;
+/// Most segments of a drained file: 64 GiB.
+pub const MAX_DRAINED_SEGMENTS: usize = 1 << 20;
 
 /// Offsets and sizes of the parts of a file, which follow from its length alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Length of the file in bytes.
+    /// Length of the file in bytes; of a drained file, that of the one which was drained.
     pub bytes: usize,
     /// Number of entries in the table of names, a power of two.
     pub names: usize,
@@ -157,6 +163,30 @@ impl Layout {
             segments_at,
             segments: (bytes - segments_at) / segment::BYTES,
         })
+    }
+
+    /// The layout of a drained file: that of the file of `bytes` bytes which was drained, with so
+    /// many segments; `None` where there is no such file, or beyond [`MAX_DRAINED_SEGMENTS`].
+    pub const fn drained(bytes: usize, segments: usize) -> Option<Self> {
+        match Self::of(bytes) {
+            Some(layout) if segments <= MAX_DRAINED_SEGMENTS => Some(Self { segments, ..layout }),
+            _ => None,
+        }
+    }
+
+    /// The layout of a file of `length` bytes that begins so; `None` where it is neither a tracer's
+    /// file nor a drained one, is of another version, or has another length than its begin says.
+    pub fn of_file(begin: &[u8; header::IDENTITY_BYTES], length: u64) -> Option<Self> {
+        let kind = header::FileKind::of(begin)?;
+        let layout = Self::of(kind.bytes())?;
+        let length = usize::try_from(length).ok()?;
+        match kind {
+            header::FileKind::Live { bytes } => (length == bytes).then_some(layout),
+            header::FileKind::Drained { bytes } => {
+                let segments = length.checked_sub(layout.segments_at)?;
+                Self::drained(bytes, segments / segment::BYTES)
+            }
+        }
     }
 
     /// Offset in bytes of the slot of a process; `None` where there are fewer slots.
@@ -207,6 +237,24 @@ mod tests {
             assert_eq!(layout.process(255).unwrap() + process::BYTES, NAMES_AT);
             bytes *= 2;
         }
+    }
+
+    #[test]
+    fn a_drained_file_has_the_parts_of_the_other_and_the_segments_of_its_own_length() {
+        let live = Layout::of(LEAST_BYTES).unwrap();
+        let length = |segments: usize| u64::try_from(live.segments_at + segments * segment::BYTES).unwrap();
+        let bytes = u64::try_from(LEAST_BYTES).unwrap();
+        let drained = header::drained_identity(bytes);
+        for segments in [0, 1, 1000, MAX_DRAINED_SEGMENTS] {
+            let layout = Layout::of_file(&drained, length(segments)).unwrap();
+            assert_eq!(layout, Layout { segments, ..live });
+        }
+        assert_eq!(Layout::of_file(&drained, length(MAX_DRAINED_SEGMENTS + 1)), None);
+        assert_eq!(Layout::of_file(&drained, length(0) - 1), None);
+        assert_eq!(Layout::of_file(&header::identity(bytes), bytes), Some(live));
+        assert_eq!(Layout::of_file(&header::identity(bytes), bytes * 2), None);
+        assert_eq!(Layout::of_file(&header::identity(bytes + 1), bytes + 1), None);
+        assert_eq!(Layout::of_file(&[0; header::IDENTITY_BYTES], bytes), None);
     }
 
     #[test]

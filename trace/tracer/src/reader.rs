@@ -4,6 +4,7 @@
 use core::fmt;
 
 use crate::bytes::{u32_at, u64_at};
+use crate::header::FileKind;
 use crate::name::Place;
 use crate::process::{Count, Process};
 use crate::record::{Record, Shape};
@@ -143,6 +144,7 @@ struct Read {
 #[derive(Debug)]
 pub struct Reader<S> {
     layout: Layout,
+    is_drained: bool,
     /// The turn that is looked at next.
     turn: u64,
     seen: S,
@@ -150,18 +152,29 @@ pub struct Reader<S> {
 }
 
 impl<S: AsMut<[Seen]>> Reader<S> {
-    /// A reader from the oldest record on that the file has.
+    /// A reader from the oldest record on that the file has. A drained file is taken to have as
+    /// many segments as `seen`.
     ///
     /// # Errors
     ///
     /// When the file is none of a tracer, or `seen` is shorter than the file has segments.
     pub fn new<F: Source>(file: &mut F, mut seen: S) -> Result<Self, ReadError<F::Error>> {
-        let layout = layout(file)?;
+        let mut begin = [0; header::IDENTITY_BYTES];
+        file.read(0, &mut begin)?;
+        let kind = FileKind::of(&begin);
+        let layout = match kind {
+            Some(FileKind::Live { bytes }) => Layout::of(bytes),
+            // Whoever knows the file's length knows how many it holds.
+            Some(FileKind::Drained { bytes }) => Layout::drained(bytes, seen.as_mut().len()),
+            None => None,
+        };
+        let layout = layout.ok_or(ReadError::NotATracerFile)?;
         if seen.as_mut().len() < layout.segments {
             return Err(ReadError::TooFewSeen);
         }
         Ok(Self {
             layout,
+            is_drained: matches!(kind, Some(FileKind::Drained { .. })),
             turn: 0,
             seen,
             read: [Read::default(); process::SLOTS],
@@ -171,6 +184,11 @@ impl<S: AsMut<[Seen]>> Reader<S> {
     /// The file's layout.
     pub const fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    /// Whether the file is a drained one, whose windows are over.
+    pub const fn is_drained(&self) -> bool {
+        self.is_drained
     }
 
     /// Hands out what was written since the last call, each record once. Records of a process are
@@ -290,16 +308,6 @@ impl<S: AsMut<[Seen]>> Reader<S> {
             is_cut: place.is_cut,
         }))
     }
-}
-
-fn layout<F: Source>(file: &mut F) -> Result<Layout, ReadError<F::Error>> {
-    let mut begin = [0; header::IDENTITY_BYTES];
-    file.read(0, &mut begin)?;
-    let is_ours = begin.starts_with(&crate::MAGIC) && u32_at(&begin, header::VERSION_AT) == Some(crate::VERSION);
-    u64_at(&begin, header::BYTES_AT)
-        .filter(|_| is_ours)
-        .and_then(|bytes| Layout::of(usize::try_from(bytes).ok()?))
-        .ok_or(ReadError::NotATracerFile)
 }
 
 fn word<F: Source>(file: &mut F, at: usize) -> Result<u64, F::Error> {

@@ -1,4 +1,13 @@
-//! A program with the library in it, between a stand-in for the driver and ones for libcupti.
+//! A program with the CUDA tracer's library in it, between a stand-in for the driver and ones for
+//! libcupti. `README.md` says what these do.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a rig of tests fails by a panic"
+)]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,13 +18,15 @@ use flopwatch_tracer::LIBRARY;
 use tempfile::TempDir;
 
 /// Releases of libcupti that there are stand-ins for.
-pub(crate) const RELEASES: [u32; 10] = [1108, 1200, 1206, 1208, 1300, 1301, 1302, 1303, 1304, 1305];
+pub const RELEASES: [u32; 10] = [1108, 1200, 1206, 1208, 1300, 1301, 1302, 1303, 1304, 1305];
 
 /// Compiles the stand-ins once, into the folder that cargo has for such things.
 fn doubles() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-cupti");
+        let test = std::env::current_exe().unwrap();
+        let target = test.ancestors().nth(3).expect("the test lies in target/PROFILE/deps");
+        let folder = target.join("tmp/fake-cupti");
         std::fs::create_dir_all(&folder).unwrap();
         let shared = ["-shared", "-fPIC", "-pthread"];
         compile("program.c", &folder.join("program"), &["-pthread"]);
@@ -40,7 +51,7 @@ fn doubles() -> &'static Path {
 }
 
 fn compile(source: &str, to: &Path, words: &[&str]) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/rig/fake-cupti");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut compile = Command::new("cc");
     compile.args(["-O1", "-Wall", "-Wextra", "-Werror"]).args(words);
     // Another process of the same tests may read the old one.
@@ -65,14 +76,15 @@ fn suffix(release: u32) -> &'static str {
 }
 
 /// A folder with the library, a program, a driver and a libcupti of ours of one release.
-pub(crate) struct Rig {
+pub struct Rig {
     folder: TempDir,
     release: u32,
     variables: Vec<(&'static str, String)>,
 }
 
 impl Rig {
-    pub(crate) fn new(release: u32) -> Self {
+    /// A folder for one release.
+    pub fn new(release: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let rig = Self {
             folder,
@@ -89,7 +101,7 @@ impl Rig {
     }
 
     /// Puts a libcupti into a folder, and gives its path.
-    pub(crate) fn place(&self, release: u32, folder: &str) -> PathBuf {
+    pub fn place(&self, release: u32, folder: &str) -> PathBuf {
         std::fs::create_dir_all(self.path(folder)).unwrap();
         let path = self.path(folder).join(format!("libcupti.so.{}", suffix(release)));
         std::fs::copy(doubles().join(format!("{release}.so")), &path).unwrap();
@@ -98,33 +110,37 @@ impl Rig {
 
     /// Puts the library that is called first into a folder, and gives its path; by another name, it
     /// is another profiler's library.
-    pub(crate) fn place_next(&self, name: &str) -> PathBuf {
+    pub fn place_next(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::copy(doubles().join("libnext.so"), &path).unwrap();
         path
     }
 
     /// With a variable of the program's environment.
-    pub(crate) fn with(mut self, name: &'static str, value: &impl ToString) -> Self {
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: &impl ToString) -> Self {
         self.variables.push((name, value.to_string()));
         self
     }
 
     /// With something that goes wrong.
-    pub(crate) fn failing(self, faults: &str) -> Self {
+    #[must_use]
+    pub fn failing(self, faults: &str) -> Self {
         self.with("FLOPWATCH_FAKE_CUPTI", &faults)
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// A path in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub(crate) fn trace(&self) -> PathBuf {
+    /// The file that the programs share.
+    pub fn trace(&self) -> PathBuf {
         self.path("trace/cuda.trace")
     }
 
     /// The calls of libcupti: name, number, thread.
-    pub(crate) fn calls(&self) -> Vec<(String, u64, u32)> {
+    pub fn calls(&self) -> Vec<(String, u64, u32)> {
         let text = std::fs::read_to_string(self.path("calls")).unwrap_or_default();
         let calls = text.lines().map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
@@ -138,7 +154,7 @@ impl Rig {
     }
 
     /// The program, with the library in it.
-    pub(crate) fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         let mut command = self.bare();
         command
             .env("CUDA_INJECTION64_PATH", self.path("libflopwatch_cuda.so"))
@@ -151,7 +167,7 @@ impl Rig {
     }
 
     /// The program alone.
-    pub(crate) fn bare(&self) -> Command {
+    pub fn bare(&self) -> Command {
         let mut command = Command::new(doubles().join("program"));
         command
             .env("LD_LIBRARY_PATH", self.path("driver"))
@@ -160,7 +176,7 @@ impl Rig {
     }
 
     /// Starts the program, and CUDA in it.
-    pub(crate) fn start(&self) -> Program {
+    pub fn start(&self) -> Program {
         let mut program = Program::of(self.command());
         assert_eq!(program.ask("init"), "init 0");
         program
@@ -168,14 +184,16 @@ impl Rig {
 }
 
 /// A program that runs; one that is still there when it is dropped is killed.
-pub(crate) struct Program {
-    pub(crate) child: Child,
+pub struct Program {
+    /// The process.
+    pub child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
 impl Program {
-    pub(crate) fn of(mut command: Command) -> Self {
+    /// Starts a command.
+    pub fn of(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         Self {
             input: child.stdin.take(),
@@ -185,46 +203,46 @@ impl Program {
     }
 
     /// Has a line done, without waiting.
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub fn tell(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// The next line that it says.
-    pub(crate) fn line(&mut self) -> String {
+    pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     }
 
     /// Has a line done, and gives the answer.
-    pub(crate) fn ask(&mut self, line: &str) -> String {
+    pub fn ask(&mut self, line: &str) -> String {
         self.tell(line);
         self.line()
     }
 
     /// Has something launched, and gives how many records the stand-in wrote for it.
-    pub(crate) fn recorded(&mut self, line: &str) -> u64 {
+    pub fn recorded(&mut self, line: &str) -> u64 {
         let answer = self.ask(line);
         let count = answer.strip_prefix("recorded ").and_then(|count| count.parse().ok());
         count.unwrap_or_else(|| panic!("{line}: the program said {answer:?}"))
     }
 
     /// Whether it has a library mapped.
-    pub(crate) fn has_mapped(&self, part: &str) -> bool {
+    pub fn has_mapped(&self, part: &str) -> bool {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.child.id())).unwrap();
         maps.lines().any(|line| line.contains(part))
     }
 
     /// Its memory in KiB, as the kernel calls it: `VmSize:` is what it has mapped in all,
     /// `RssAnon:` what is there of its own.
-    pub(crate) fn memory_kib(&self, of: &str) -> u64 {
+    pub fn memory_kib(&self, of: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let size = status.lines().find_map(|line| line.strip_prefix(of));
         size.unwrap().trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Ends its input, and waits for its end.
-    pub(crate) fn end(mut self) -> ExitStatus {
+    pub fn end(mut self) -> ExitStatus {
         drop(self.input.take());
         self.child.wait().unwrap()
     }

@@ -1,0 +1,268 @@
+//! A window of the CUDA tracer: ordered in the file that programs share, drained into a file of its
+//! own while it runs, and ended.
+//!
+//! What the programs' library does is in `agent/tracer`. Whoever records runs [`CudaWindow::run`]
+//! on a thread of its own, and ends the window by dropping the other end of the channel. The window
+//! ends by itself at its deadline, with nobody there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use flopwatch_attach::process::{ProcessId, Procfs};
+use flopwatch_attach::tracer::{self, TraceFile, monotonic_ns};
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::tracer::{Drain, Failure, why_not};
+use flopwatch_tracer_file::process::{Phase, Process};
+use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, MAX_WINDOW_NS, Mode, Wanted};
+
+/// The longest window.
+pub const MAX_WINDOW: Duration = Duration::from_nanos(MAX_WINDOW_NS);
+/// How often the file is drained: within that time programs write a small part of it.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+/// How often it is looked at what the programs do.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Longest time in which a program that is there follows an order: a call of CUPTI takes two
+/// seconds at most, and one that nobody wakes looks after a quarter of one.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest wait at a window's end for a process of which nobody here knows whether it is there.
+const UNKNOWN_TIMEOUT: Duration = Duration::from_millis(500);
+/// Pause between two looks at a window's end.
+const END_PAUSE: Duration = Duration::from_millis(2);
+
+/// Why a window was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file that programs share cannot be used.
+    #[error(transparent)]
+    File(#[from] tracer::Error),
+    /// The file of what is drained cannot be made.
+    #[error("{}: cannot be made: {source}", path.display())]
+    Raw {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: std::io::Error,
+    },
+    /// The file that programs share was damaged while it was drained, or what is drained cannot be
+    /// written.
+    #[error("the tracer's file {0}")]
+    Drain(#[from] Failure),
+    /// No program that shares the file is there.
+    #[error(
+        "no program that runs has the tracer's library in it and has begun CUDA: start it with CUDA_INJECTION64_PATH and \
+         FLOPWATCH_CUDA_DIR, and record when it uses CUDA"
+    )]
+    Nobody,
+}
+
+/// What is to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// Kinds of records.
+    pub kinds: Kinds,
+    /// How graphs are recorded.
+    pub graphs: GraphLevel,
+    /// When the window ends at the latest, in ns since the Unix epoch.
+    pub deadline_utc_ns: u64,
+    /// Whether the programs are there already: nobody else is waited for.
+    pub is_late: bool,
+}
+
+/// Why a window ended before it was told to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlyEnd {
+    /// As many records are kept as a timeline may have events.
+    Full,
+    /// No program is there that does not refuse.
+    InVain,
+}
+
+/// A program that did not record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The process, as its container numbers it.
+    pub pid: u32,
+    /// Why, and what helps.
+    pub why: String,
+}
+
+/// What a window came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Records that were drained.
+    pub records: u64,
+    /// Programs that followed the order.
+    pub programs: usize,
+    /// Those of them that ended within the window: up to a second of their last records is missing.
+    pub ended: usize,
+    /// Those that did not record.
+    pub refused: Vec<Refused>,
+    /// Set where the window ended before it was told to.
+    pub early: Option<EarlyEnd>,
+}
+
+/// A window that is open.
+pub struct CudaWindow {
+    file: TraceFile,
+    drain: Drain,
+    order: Order,
+    /// The number of its order.
+    generation: u32,
+    procfs: Procfs,
+    /// Slots of processes that this procfs has shown.
+    shown: BTreeSet<usize>,
+    refused: BTreeMap<usize, Process>,
+}
+
+impl CudaWindow {
+    /// Orders the window. What is drained goes to a new file at `raw`, which only the caller may
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// When the programs' file cannot be read, the order not written, or the new file not made.
+    pub fn begin(mut file: TraceFile, raw: &Path, order: Order, limits: &ReadLimits) -> Result<Self, Error> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let to = options.open(raw).map_err(|source| Error::Raw {
+            path: raw.to_owned(),
+            source,
+        })?;
+        let drain = Drain::new(file.reader()?, to, limits)?;
+        file.order(Wanted {
+            generation: 0,
+            mode: Mode::Window,
+            kinds: order.kinds,
+            graphs: order.graphs,
+            start_at_ns: 0,
+            deadline_ns: order.deadline_utc_ns,
+        })?;
+        Ok(Self {
+            generation: file.generation(),
+            file,
+            drain,
+            order,
+            procfs: Procfs::default(),
+            shown: BTreeSet::new(),
+            refused: BTreeMap::new(),
+        })
+    }
+
+    /// Drains until the other end of `stop` is gone, or the window ends by itself. Then ends it in
+    /// all programs, waits for what they still write, and completes the file.
+    ///
+    /// # Errors
+    ///
+    /// When the programs' file was damaged, what is drained cannot be written, or nobody is there.
+    pub fn run(mut self, stop: &Receiver<()>) -> Result<Recorded, Error> {
+        let drained = self.drain_until(stop);
+        let ended = self.end();
+        let early = drained?;
+        let (programs, ended) = ended?;
+        if self.order.is_late && programs == 0 {
+            return Err(Error::Nobody);
+        }
+        let (first, last) = (self.generation, self.file.generation());
+        let records = self.drain.records();
+        let refused = self.refused.values().map(|process| Refused {
+            pid: process.pid,
+            why: why_not(process).unwrap_or_default(),
+        });
+        let refused = refused.collect();
+        self.drain
+            .finish(&self.refused, |process| [first, last].contains(&process.generation))?;
+        Ok(Recorded {
+            records,
+            programs,
+            ended,
+            refused,
+            early,
+        })
+    }
+
+    fn drain_until(&mut self, stop: &Receiver<()>) -> Result<Option<EarlyEnd>, Error> {
+        let begin = Instant::now();
+        let mut looked: Option<Instant> = None;
+        loop {
+            self.drain.drain()?;
+            if self.drain.is_full() {
+                return Ok(Some(EarlyEnd::Full));
+            }
+            if looked.is_none_or(|looked| looked.elapsed() >= LOOK_INTERVAL) {
+                looked = Some(Instant::now());
+                let processes = self.look()?;
+                let is_in_vain = processes.iter().all(|(slot, _)| self.refused.contains_key(slot));
+                if self.order.is_late && is_in_vain && begin.elapsed() >= ANSWER_TIMEOUT {
+                    return Ok(Some(EarlyEnd::InVain));
+                }
+            }
+            match stop.recv_timeout(DRAIN_INTERVAL) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+
+    /// The processes that have followed the order, with what is noted of each.
+    fn look(&mut self) -> Result<Vec<(usize, Process)>, Error> {
+        let now = monotonic_ns();
+        let mut followed = self.drain.processes()?;
+        followed.retain(|(_, process)| process.generation == self.generation);
+        for (slot, process) in &mut followed {
+            // One that waits for CUPTI cannot say itself that it is stuck.
+            process.phase = process.phase_at(now);
+            if matches!(process.phase, Phase::Refused | Phase::Stuck) {
+                self.refused.insert(*slot, *process);
+            }
+            if !self.shown.contains(slot) && self.procfs.is_alive(identity(process)) {
+                self.shown.insert(*slot);
+            }
+        }
+        Ok(followed)
+    }
+
+    /// Ends the window in all programs, and drains until they have followed. Gives how many took
+    /// part, and how many had ended.
+    fn end(&mut self) -> Result<(usize, usize), Error> {
+        let followed = self.look()?;
+        self.file.end()?;
+        let begin = Instant::now();
+        let is_active = |process: &Process| {
+            matches!(
+                process.phase,
+                Phase::Waiting | Phase::Opening | Phase::Recording | Phase::Ending
+            )
+        };
+        loop {
+            self.drain.drain()?;
+            let orders = [self.generation, self.file.generation()];
+            let mut active = self.drain.processes()?;
+            active.retain(|(_, process)| orders.contains(&process.generation) && is_active(process));
+            let (there, gone): (Vec<_>, Vec<_>) = active
+                .into_iter()
+                .partition(|(_, process)| self.procfs.is_alive(identity(process)));
+            // Of a process that was never shown here nobody knows whether it has ended.
+            let is_unknown = gone.iter().any(|(slot, _)| !self.shown.contains(slot));
+            let waits = (!there.is_empty() && begin.elapsed() < ANSWER_TIMEOUT)
+                || (is_unknown && begin.elapsed() < UNKNOWN_TIMEOUT);
+            if !waits {
+                // What was written between the last drain and the last look.
+                self.drain.drain()?;
+                return Ok((followed.len(), gone.len()));
+            }
+            std::thread::park_timeout(END_PAUSE);
+        }
+    }
+}
+
+/// The process of a slot, as procfs would know it.
+fn identity(process: &Process) -> ProcessId {
+    ProcessId {
+        pid: i32::try_from(process.pid).unwrap_or(0),
+        start_time: process.started,
+    }
+}

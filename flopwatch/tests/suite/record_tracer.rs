@@ -1,0 +1,297 @@
+//! Records programs by the CUDA tracer, between stand-ins for NVIDIA's libraries
+//! (`tests/rig/fake-cupti`), as a person would. Nothing here says anything of a GPU.
+#![allow(clippy::disallowed_methods, reason = "there is no runtime whose threads would sleep")]
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use flopwatch_fake_cupti::{Program, Rig};
+use flopwatch_model::{Capture, Category, Events};
+use flopwatch_test_harness::workload;
+use flopwatch_trace::nsys_hdf::ReadLimits;
+use flopwatch_trace::timeline_file;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long something may take that takes a moment.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The command line of a program of the rig, with its environment.
+fn program(rig: &Rig) -> Vec<OsString> {
+    let bare = rig.bare();
+    let variables = bare.get_envs().map(|(name, value)| {
+        let mut word = name.to_owned();
+        word.push("=");
+        word.push(value.unwrap_or_default());
+        word
+    });
+    let line = [OsString::from("env")].into_iter().chain(variables);
+    line.chain([bare.get_program().to_owned()]).collect()
+}
+
+/// `flopwatch record` of a command by the tracer; its results go to a folder of the rig.
+fn record(rig: &Rig, options: &[&str], command: &[OsString]) -> Command {
+    let mut record = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
+    record
+        .args(["record", "--profiler", "cuda", "--no-serve", "--cupti"])
+        .arg(rig.path("own"))
+        .arg("--output")
+        .arg(rig.path("out"))
+        .args(options)
+        .arg("--")
+        .args(command)
+        .stderr(Stdio::piped());
+    record
+}
+
+/// `flopwatch record` of the programs that share a file.
+fn attach(file: &Path, output: &Path, seconds: &str) -> Command {
+    let mut record = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
+    record
+        .args(["record", "--no-serve", "--duration", seconds, "--attach-file"])
+        .arg(file)
+        .arg("--output")
+        .arg(output)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    record
+}
+
+/// Ends a command's input, and gives its exit code and what it said on its standard error.
+fn ended(mut record: Program) -> (ExitStatus, String) {
+    let mut errors = record.child.stderr.take().unwrap();
+    let status = record.end();
+    let mut text = String::new();
+    errors.read_to_string(&mut text).unwrap();
+    (status, text)
+}
+
+/// Launches kernels until a window records them, then so many more. Gives how many records that
+/// were, by the program's own count.
+fn launch(program: &mut Program, count: u64) -> u64 {
+    let begin = Instant::now();
+    loop {
+        let recorded = program.recorded("launch 1");
+        if recorded > 0 {
+            return recorded + program.recorded(&format!("launch {count}"));
+        }
+        assert!(begin.elapsed() < PATIENCE, "the window does not begin");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits for the results of a recording: its window is over then.
+fn wait_for_results(rig: &Rig) {
+    let begin = Instant::now();
+    while !rig.path("out/summary.json").is_file() {
+        assert!(begin.elapsed() < PATIENCE, "there are no results");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn timeline(folder: &Path) -> Capture {
+    let read = timeline_file::read(&folder.join("timeline.h5"), &ReadLimits::default());
+    read.unwrap().capture
+}
+
+fn count(capture: &Capture, category: Category) -> u64 {
+    capture.events.get(&category).map_or(0, Events::count)
+}
+
+/// Kernels and calls together: what the program counts of a launch of kernels.
+fn records(capture: &Capture) -> u64 {
+    count(capture, Category::CudaKernel) + count(capture, Category::CudaApi)
+}
+
+#[test]
+fn a_recording_holds_as_many_kernels_as_the_command_counted_and_passes_its_exit_code_on() {
+    let rig = Rig::new(1305);
+    let manifest = rig.path("manifest.yaml");
+    let spec =
+        "apiVersion: flopwatch.dev/v1alpha1\nkind: ProfilingSession\nspec:\n  outputs: [Timeline, Summary, Raw]\n";
+    std::fs::write(&manifest, spec).unwrap();
+    let options = ["--duration", "5", "-f", manifest.to_str().unwrap()];
+    let mut command = Program::of(record(&rig, &options, &program(&rig)));
+    assert_eq!(command.ask("init"), "init 0");
+    let expected = launch(&mut command, 1000);
+    wait_for_results(&rig);
+    // The window is over, and the command runs on.
+    assert_eq!(command.ask("launch 5"), "recorded 0");
+    command.tell("exit 7");
+    let (status, errors) = ended(command);
+    assert_eq!(status.code(), Some(7), "{errors}");
+    let capture = timeline(&rig.path("out"));
+    assert_eq!(records(&capture), expected, "{errors}");
+    assert!(count(&capture, Category::CudaKernel) >= 1000);
+    assert_eq!(capture.losses.list(), []);
+    let names = &capture.events[&Category::CudaKernel].names;
+    assert!(
+        names.contains(&"void kernel_7<float, 7>(float*, int)".to_owned()),
+        "{names:?}"
+    );
+
+    // What was drained is a file like any other.
+    let output = Command::new(env!("CARGO_BIN_EXE_flopwatch"))
+        .args(["convert", "--quiet"])
+        .arg(rig.path("out/capture.cuda-trace"))
+        .arg(rig.path("again.h5"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.ends_with(&format!(": {expected} events\n")), "{text}");
+}
+
+#[test]
+fn a_command_without_a_duration_is_recorded_until_its_end_and_what_is_missing_is_told() {
+    let rig = Rig::new(1300);
+    let mut command = Program::of(record(&rig, &[], &program(&rig)));
+    assert_eq!(command.ask("init"), "init 0");
+    let expected = launch(&mut command, 1000);
+    // CUPTI hands out records once a second.
+    std::thread::sleep(Duration::from_millis(2500));
+    let (status, errors) = ended(command);
+    assert_eq!(status.code(), Some(0), "{errors}");
+    assert_eq!(records(&timeline(&rig.path("out"))), expected);
+    assert!(
+        errors.contains("up to the last second of CUDA is missing of 1 programs"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_program_that_is_killed_in_its_window_keeps_its_records() {
+    let rig = Rig::new(1305);
+    let shell = ["sh", "-c", "echo $$; exec \"$@\"", "sh"].map(OsString::from);
+    let line: Vec<OsString> = shell.into_iter().chain(program(&rig)).collect();
+    let mut command = Program::of(record(&rig, &["--duration", "60"], &line));
+    let pid = Pid::from_raw(command.line().parse().unwrap());
+    assert_eq!(command.ask("init"), "init 0");
+    let counted = launch(&mut command, 20_000);
+    kill(pid, Signal::SIGKILL).unwrap();
+    let (status, errors) = ended(command);
+    assert_eq!(status.code(), Some(137), "{errors}");
+    // What was in CUPTI's last buffer went with the program: a mebibyte, of 128 bytes and more.
+    let kept = records(&timeline(&rig.path("out")));
+    assert!(kept <= counted && kept + 30_000 > counted, "{kept} of {counted}");
+}
+
+#[test]
+fn a_program_that_refuses_is_told_with_who_has_the_subscription() {
+    let rig = Rig::new(1305);
+    let mut line = record(&rig, &[], &program(&rig));
+    line.env("FLOPWATCH_FAKE_CUPTI", "subscribe=39");
+    let mut command = Program::of(line);
+    assert_eq!(command.ask("init"), "init 0");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(command.ask("launch 5"), "recorded 0");
+    let (status, errors) = ended(command);
+    assert_eq!(status.code(), Some(1), "{errors}");
+    assert!(
+        errors.contains("nothing was recorded: another tool has CUPTI's one subscription"),
+        "{errors}"
+    );
+    assert!(!rig.path("out/timeline.h5").exists(), "an empty success");
+}
+
+#[test]
+fn a_command_that_begins_no_cuda_is_no_success() {
+    let rig = Rig::new(1305);
+    let (status, errors) = ended(Program::of(record(&rig, &[], &["true".into()])));
+    assert_eq!(status.code(), Some(1), "{errors}");
+    assert!(errors.contains("no program of the command began CUDA"), "{errors}");
+}
+
+#[test]
+fn what_the_tracer_does_not_do_is_refused_before_the_command_starts() {
+    let rig = Rig::new(1305);
+    let marker: Vec<OsString> = vec!["touch".into(), rig.path("ran").into()];
+    for (option, expected) in [
+        (
+            "--capture-range=cuda-profiler-api",
+            "--capture-range (captureRange) is for Nsight Systems",
+        ),
+        ("--gpu-metrics=1000", "--gpu-metrics (gpuMetrics) is for Nsight Systems"),
+        ("--require=os_runtime", "the trace of osrt is for Nsight Systems"),
+    ] {
+        let (status, errors) = ended(Program::of(record(&rig, &[option], &marker)));
+        assert_eq!(status.code(), Some(1), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
+    }
+    assert!(!rig.path("ran").exists());
+}
+
+#[test]
+fn ranges_and_kernels_of_a_command_are_on_one_timeline() {
+    let rig = Rig::new(1305);
+    let script = "\"$1\" --seconds 1 >/dev/null & shift; exec \"$@\"";
+    let shell = ["sh", "-c", script, "sh"].map(OsString::from);
+    let line = shell
+        .into_iter()
+        .chain([workload::program().into()])
+        .chain(program(&rig));
+    let line: Vec<OsString> = line.collect();
+    let mut command = Program::of(record(&rig, &["--duration", "6"], &line));
+    assert_eq!(command.ask("init"), "init 0");
+    launch(&mut command, 100);
+    wait_for_results(&rig);
+    let (status, errors) = ended(command);
+    assert_eq!(status.code(), Some(0), "{errors}");
+    let capture = timeline(&rig.path("out"));
+    for category in [Category::NvtxRange, Category::CudaKernel] {
+        let events = &capture.events[&category];
+        assert!(events.len() >= 100, "{category:?}: {}", events.len());
+        assert!(events.last_end_ns().unwrap() <= capture.duration_ns, "{category:?}");
+    }
+}
+
+#[test]
+fn a_program_that_runs_already_is_recorded_window_by_window() {
+    let rig = Rig::new(1304);
+    let mut program = rig.start();
+    for output in ["first", "second"] {
+        let mut recording = attach(&rig.trace(), &rig.path(output), "3").spawn().unwrap();
+        let expected = launch(&mut program, 500);
+        let mut errors = String::new();
+        recording.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!(recording.wait().unwrap().code(), Some(0), "{errors}");
+        // The program has gone back to sleep, and of the window before there is nothing.
+        assert_eq!(program.ask("launch 50"), "recorded 0");
+        let capture = timeline(&rig.path(output));
+        assert_eq!(records(&capture), expected, "{output}: {errors}");
+        assert_eq!(capture.losses.list(), []);
+    }
+    assert!(program.end().success());
+}
+
+#[test]
+fn a_file_that_is_none_of_a_running_program_is_refused_with_its_reason() {
+    let rig = Rig::new(1305);
+    let refused = |file: &Path, expected: &str| {
+        let output = attach(file, &rig.path("out"), "1").output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{errors}");
+        assert!(errors.contains(expected), "{expected}: {errors}");
+        assert!(!rig.path("out/timeline.h5").exists());
+    };
+    refused(&rig.path("missing"), "cannot be opened");
+    std::fs::write(rig.path("text"), "somebody else's").unwrap();
+    refused(&rig.path("text"), "is no file of a CUDA tracer of this version");
+    refused(&rig.path("trace"), "cannot be opened");
+    std::os::unix::fs::symlink(rig.trace(), rig.path("link")).unwrap();
+    refused(&rig.path("link"), "cannot be opened");
+    // Its program has ended.
+    drop(rig.start());
+    refused(&rig.trace(), "no program that runs has the tracer's library in it");
+    let file = std::fs::OpenOptions::new().write(true).open(rig.trace()).unwrap();
+    file.set_permissions(PermissionsExt::from_mode(0o644)).unwrap();
+    refused(&rig.trace(), "mode 644");
+    file.set_permissions(PermissionsExt::from_mode(0o600)).unwrap();
+    file.set_len(1 << 20).unwrap();
+    refused(&rig.trace(), "has 1048576 bytes, which is not the length that it says");
+    file.set_len(100).unwrap();
+    refused(&rig.trace(), "has 100 bytes");
+}

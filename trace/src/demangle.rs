@@ -1,0 +1,72 @@
+//! Names of functions that a compiler made symbols of, where a source has the symbols alone. Short
+//! names are made of these where they are shown (`flopwatch_measures::kernel_name`).
+
+use std::fmt;
+
+use cpp_demangle::{DemangleOptions, Symbol};
+
+/// Most bytes of a name: a short symbol may stand for a text of any length.
+const MAX_BYTES: usize = 16 << 10;
+/// How the symbols of C++ begin.
+const PREFIX: &str = "_Z";
+
+/// The name that a symbol of C++ stands for; `None` for a text that is none, and for a name that is
+/// longer than a reader keeps.
+pub(crate) fn demangled(symbol: &str) -> Option<String> {
+    if !symbol.starts_with(PREFIX) {
+        return None;
+    }
+    let parsed = Symbol::new(symbol.as_bytes()).ok()?;
+    let mut name = Bounded(String::new());
+    parsed
+        .structured_demangle(&mut name, &DemangleOptions::default())
+        .ok()?;
+    Some(name.0).filter(|name| !name.is_empty())
+}
+
+/// A text that takes no more than [`MAX_BYTES`].
+struct Bounded(String);
+
+impl fmt::Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.0.len().saturating_add(part.len()) > MAX_BYTES {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(part);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbol_becomes_the_name_that_the_source_has() {
+        for (symbol, name) in [
+            ("_Z4gemmIfEvPT_", Some("void gemm<float>(float*)")),
+            ("_Z6kernelPfi", Some("kernel(float*, int)")),
+            ("triton_poi_fused_add_0", None),
+            ("void gemm<float>(float*)", None),
+            ("_Z", None),
+            ("_Z4gem", None),
+            ("", None),
+        ] {
+            assert_eq!(demangled(symbol).as_deref(), name, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn a_symbol_that_stands_for_a_text_without_end_is_left_as_it_is() {
+        // Each argument is a pair of two of the one before it.
+        let mut symbol = "_Z1f1AIiiE".to_owned();
+        for last in "0123456789ABCDEFGH".chars() {
+            symbol.push_str(&format!("S_IS{last}_S{last}_E"));
+            if last == '0' {
+                let name = demangled(&symbol).unwrap();
+                assert!(name.starts_with("f(A<int, int>, A<A<int, int>, A<int, int>"), "{name}");
+            }
+        }
+        assert_eq!(demangled(&symbol), None);
+    }
+}

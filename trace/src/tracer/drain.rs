@@ -1,0 +1,233 @@
+//! Keeps the records of a window in a drained file, while programs write the tracer's file: so the
+//! file bounds no window, and what was drained is read by a child, as every foreign file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use flopwatch_model::count;
+use flopwatch_tracer_file::header::{CURSOR_AT, HEAP_USED_AT, PROCESSES_LEFT_OUT_AT, drained_identity};
+use flopwatch_tracer_file::process::{BYTES, Count, HOLDER_AT, PHASE_AT, Process, REASON_AT, RESULT_AT, SLOTS};
+use flopwatch_tracer_file::record::Record;
+use flopwatch_tracer_file::segment as layout_of_segment;
+use flopwatch_tracer_file::{Drained, HEADER_BYTES, Layout, Losses, NAMES_AT, Origin, Reader, Seen, Source as _};
+
+use super::segment::{Segment, put};
+use super::{Bytes, Failure, reader};
+use crate::limits::ReadLimits;
+
+/// Bytes of names that are copied at once.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// A tracer's file that is drained into another.
+pub struct Drain {
+    file: Bytes,
+    reader: Reader<Vec<Seen>>,
+    packer: Packer,
+    /// What each slot said before the window.
+    before: Vec<Option<Losses>>,
+}
+
+impl Drain {
+    /// Drains `file` into `to`, which is empty, from now on: what the file holds already is left
+    /// out. No more records are kept than `limits` let a reader have.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is none of a tracer.
+    pub fn new(file: File, to: File, limits: &ReadLimits) -> Result<Self, Failure> {
+        let mut file = Bytes(file);
+        let mut reader = reader(&mut file)?;
+        if reader.is_drained() {
+            return Err(Failure::NotATrace);
+        }
+        reader.drain(&mut file, |_, _| {})?;
+        let mut before = Vec::with_capacity(SLOTS);
+        for slot in 0..SLOTS {
+            before.push(reader.losses(&mut file, slot)?);
+        }
+        let packer = Packer {
+            to,
+            segments_at: reader.layout().segments_at,
+            open: BTreeMap::new(),
+            segments: 0,
+            records: 0,
+            most: limits.max_events,
+            failure: None,
+        };
+        Ok(Self {
+            file,
+            reader,
+            packer,
+            before,
+        })
+    }
+
+    /// Takes what was written since the last time. To be called so often that the file never goes
+    /// round between two calls; what it did is counted.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read any more, or what is drained cannot be written.
+    pub fn drain(&mut self) -> Result<Drained, Failure> {
+        let packer = &mut self.packer;
+        let drained = self
+            .reader
+            .drain(&mut self.file, |origin, record| packer.add(&origin, &record))?;
+        packer.failure.take().map_or(Ok(drained), Err)
+    }
+
+    /// Records that are kept.
+    pub const fn records(&self) -> u64 {
+        self.packer.records
+    }
+
+    /// Whether no more records are kept.
+    pub const fn is_full(&self) -> bool {
+        self.packer.records >= self.packer.most
+    }
+
+    /// The processes of all slots, as they are now, with the numbers of their slots.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read any more.
+    pub fn processes(&mut self) -> Result<Vec<(usize, Process)>, Failure> {
+        let mut all = Vec::new();
+        for slot in 0..SLOTS {
+            let process = self.reader.process(&mut self.file, slot)?;
+            all.extend(process.map(|process| (slot, process)));
+        }
+        Ok(all)
+    }
+
+    /// Completes the drained file: what is left in the segments, the processes that `took_part` or
+    /// of which there are records, counted from the begin on, and all names. The end of a window
+    /// takes the reason from a process that has `refused`; it is kept, by its slot.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read any more, or what is drained cannot be written.
+    pub fn finish(
+        mut self,
+        refused: &BTreeMap<usize, Process>,
+        took_part: impl Fn(&Process) -> bool,
+    ) -> Result<(), Failure> {
+        let layout = *self.reader.layout();
+        self.packer.close()?;
+        let to = &self.packer.to;
+        let length = offset(layout.segments_at)
+            .saturating_add(self.packer.segments.saturating_mul(offset(layout_of_segment::BYTES)));
+        to.set_len(length).map_err(Failure::Write)?;
+        let write = |at: usize, bytes: &[u8]| to.write_all_at(bytes, offset(at)).map_err(Failure::Write);
+
+        let mut front = vec![0; HEADER_BYTES];
+        put(&mut front, 0, &drained_identity(offset(layout.bytes)));
+        put(&mut front, CURSOR_AT, &self.packer.segments.to_le_bytes());
+        for at in [HEAP_USED_AT, PROCESSES_LEFT_OUT_AT] {
+            let mut word = [0; 8];
+            self.file.read(at, &mut word).map_err(Failure::Open)?;
+            put(&mut front, at, &word);
+        }
+        write(0, &front)?;
+
+        for (slot, before) in self.before.iter().enumerate() {
+            let Some(at) = layout.process(slot) else { break };
+            let mut bytes = [0; BYTES];
+            self.file.read(at, &mut bytes).map_err(Failure::Open)?;
+            let Some(now) = Process::of_bytes(&bytes) else { continue };
+            let before = before.filter(|before| before.process.serial == now.serial);
+            let since = |what: Count| {
+                let earlier = before.map_or(0, |before| before.process.count(what));
+                now.count(what).saturating_sub(earlier)
+            };
+            if !took_part(&now) && since(Count::Records) == 0 {
+                continue;
+            }
+            for what in Count::ALL {
+                put(&mut bytes, what.at(), &since(what).to_le_bytes());
+            }
+            if let Some(refused) = refused.get(&slot).filter(|refused| refused.serial == now.serial) {
+                put(&mut bytes, PHASE_AT, &refused.phase.bits().to_le_bytes());
+                put(&mut bytes, REASON_AT, &refused.reason.bits().to_le_bytes());
+                put(&mut bytes, RESULT_AT, &refused.result.to_le_bytes());
+                put(&mut bytes, HOLDER_AT, &refused.holder.bits().to_le_bytes());
+            }
+            write(at, &bytes)?;
+        }
+        self.copy_names(&layout)
+    }
+
+    /// Copies the table of names and their heap.
+    fn copy_names(&mut self, layout: &Layout) -> Result<(), Failure> {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut at = NAMES_AT;
+        while at < layout.segments_at {
+            let length = CHUNK_BYTES.min(layout.segments_at - at);
+            let Some(part) = chunk.get_mut(..length) else { break };
+            self.file.read(at, part).map_err(Failure::Open)?;
+            self.packer.to.write_all_at(part, offset(at)).map_err(Failure::Write)?;
+            at += length;
+        }
+        Ok(())
+    }
+}
+
+/// A place in a file. Every supported target has at most 64 bits of address space.
+fn offset(at: usize) -> u64 {
+    count(at)
+}
+
+/// Packs records into segments of the drained file.
+struct Packer {
+    to: File,
+    segments_at: usize,
+    /// The segment that is filled, by the slot of its process.
+    open: BTreeMap<usize, Segment>,
+    /// Segments that are begun.
+    segments: u64,
+    records: u64,
+    most: u64,
+    failure: Option<Failure>,
+}
+
+impl Packer {
+    fn add(&mut self, origin: &Origin, record: &Record) {
+        if self.failure.is_some() || self.records >= self.most {
+            return;
+        }
+        let (shape, last) = record.slots();
+        // A kernel stands in one segment with its shape.
+        let needed = if shape.is_some() { 2 } else { 1 };
+        let current = self.open.get(&origin.slot);
+        let has_room = current.is_some_and(|segment| segment.has_room(origin.serial, needed));
+        if !has_room {
+            let next = Segment::new(self.segments, origin);
+            self.segments = self.segments.saturating_add(1);
+            if let Some(full) = self.open.insert(origin.slot, next)
+                && let Err(failure) = self.write(&full)
+            {
+                self.failure = Some(failure);
+                return;
+            }
+        }
+        if let Some(segment) = self.open.get_mut(&origin.slot) {
+            for (kind, body) in shape.into_iter().chain([last]) {
+                segment.push(kind, &body);
+            }
+            self.records = self.records.saturating_add(1);
+        }
+    }
+
+    fn write(&self, segment: &Segment) -> Result<(), Failure> {
+        let before = segment.turn.saturating_mul(offset(layout_of_segment::BYTES));
+        let at = offset(self.segments_at).saturating_add(before);
+        self.to.write_all_at(segment.bytes(), at).map_err(Failure::Write)
+    }
+
+    /// Writes the segments that are not full.
+    fn close(&mut self) -> Result<(), Failure> {
+        let open = std::mem::take(&mut self.open);
+        open.values().try_for_each(|segment| self.write(segment))
+    }
+}
