@@ -6,6 +6,8 @@
 //! loaded into programs of any image. The file that it writes is `flopwatch-tracer-file`'s, what it
 //! shares with other such libraries `flopwatch-injected`'s. `README.md` tells the model, the rules
 //! and how to read the code.
+//!
+//! [`layouts`] is a table for tools: where CUPTI's records have the fields that are read.
 
 #![deny(
     clippy::indexing_slicing,
@@ -33,6 +35,7 @@ mod driver;
 mod file;
 mod injection;
 mod kinds;
+pub mod layouts;
 mod libraries;
 mod names;
 mod orders;
