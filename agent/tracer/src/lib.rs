@@ -7,7 +7,8 @@
 //! shares with other such libraries `flopwatch-injected`'s. `README.md` tells the model, the rules
 //! and how to read the code.
 //!
-//! [`layouts`] is a table for tools: where CUPTI's records have the fields that are read.
+//! [`layouts`] and [`proven`] are tables for who carries the library: where CUPTI's records have
+//! the fields that are read, and with which drivers a GPU has shown that it works.
 
 #![deny(
     clippy::indexing_slicing,
@@ -39,6 +40,7 @@ pub mod layouts;
 mod libraries;
 mod names;
 mod orders;
+pub mod proven;
 mod rules;
 mod segments;
 mod service;
