@@ -1,9 +1,6 @@
 use super::compare::{Finding, compare};
 use super::headers::{Headers, Place, Record};
-use super::{MAX_DEPTH, below};
 use flopwatch_tracer::layouts::{LAST_KIND, LAYOUTS, Layout};
-use std::fmt::Write as _;
-use std::path::Path;
 
 /// The type of a version as the table has it.
 fn record(layout: &Layout) -> Record {
@@ -124,7 +121,10 @@ fn an_older_release_lacks_what_was_appended_since() {
 
 /// Tests that start processes.
 mod crate_tests {
+    use super::super::{MAX_DEPTH, below};
     use super::*;
+    use std::fmt::Write as _;
+    use std::path::Path;
 
     /// A made-up header with the types of the table, `version` of each.
     fn header(version: impl Fn(&Layout) -> u32) -> String {

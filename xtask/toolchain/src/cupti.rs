@@ -1,5 +1,5 @@
-//! NVIDIA's libcupti, from PyPI in the cache folder (10 to 14 MB a release): the tracer's tests load
-//! them behind a driver that is none, and a bundle takes them to a machine with a GPU.
+//! NVIDIA's libcupti, from PyPI in the cache folder (10 to 14 MB a release): the tracer's tests
+//! load them behind a driver that is none, and a bundle takes them to a machine with a GPU.
 
 use crate::cache::Cache;
 use crate::wheel::{self, Requirements};
