@@ -3,6 +3,7 @@
 
 mod bundle;
 mod nsys;
+mod tracer;
 
 use anyhow::{Context as _, Result, bail};
 use bundle::Bundle;
@@ -41,6 +42,8 @@ enum Stage {
     Graft,
     /// The agent's other profilers: Kineto, JAX, Nsight Compute, GPM.
     Profilers,
+    /// The CUDA tracer; carries copies of libcupti.
+    Tracer,
 }
 
 /// Makes the bundles, runs their parts that need no GPU, and says how to run them where one is.
@@ -49,7 +52,7 @@ pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
         Some(output) => output.clone(),
         None => project::target_directory()?.join("gpu-check"),
     };
-    for stage in [Stage::Transform, Stage::Graft, Stage::Profilers] {
+    for stage in [Stage::Transform, Stage::Graft, Stage::Profilers, Stage::Tracer] {
         if options.stage.is_some_and(|only| only != stage) {
             continue;
         }
@@ -57,12 +60,14 @@ pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
             Stage::Transform => transform(cache, &output),
             Stage::Graft => graft(cache, &output),
             Stage::Profilers => profilers(cache, &output),
+            Stage::Tracer => traced(cache, &output),
         })?;
         let bytes = step("archive", || bundle.pack())?;
         step("check without a GPU", || match stage {
             Stage::Transform => rehearse_transform(&bundle),
             Stage::Graft => rehearse_graft(&bundle),
             Stage::Profilers => rehearse_profilers(&bundle),
+            Stage::Tracer => tracer::rehearse_all(&bundle),
         })?;
         result(format_args!(
             "{} ({}.{} MB). Carry it to a machine with an NVIDIA GPU (driver 580 or newer), unpack it, and run:\n  \
@@ -123,6 +128,13 @@ fn profilers(cache: &Cache, output: &Path) -> Result<Bundle> {
     }
     python_package(&mut bundle)?;
     bundle.add(&source.join("run-profilers.sh"), "run.sh")?;
+    bundle.finish()?;
+    Ok(bundle)
+}
+
+fn traced(cache: &Cache, output: &Path) -> Result<Bundle> {
+    let mut bundle = common(cache, output, "flopwatch-gpu-tracer")?;
+    tracer::add(cache, &mut bundle)?;
     bundle.finish()?;
     Ok(bundle)
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod codegen;
+mod cupti_layouts;
 mod demo;
 mod gpu_check;
 mod in_cluster;
@@ -43,6 +44,8 @@ enum Recipe {
         #[arg(long)]
         output: Option<PathBuf>,
     },
+    /// Hold the headers of a release of CUPTI against the places from which the CUDA tracer reads.
+    CuptiLayouts(cupti_layouts::CuptiLayoutsOptions),
     /// Make and check the bundles that are run by hand on a machine with an NVIDIA GPU.
     GpuCheck(gpu_check::GpuCheckOptions),
     /// Check format, lints, documentation, chart and licences.
@@ -99,6 +102,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Setup => setup::all(&cache),
         Recipe::Codegen => codegen::run(&cache),
         Recipe::Kernels { output } => kernels::run(&cache, output.as_deref()),
+        Recipe::CuptiLayouts(options) => cupti_layouts::run(&cache, options),
         Recipe::GpuCheck(options) => gpu_check::run(&cache, options),
         Recipe::Lint => lint::run(&cache),
         Recipe::Lock(options) => lock::run(&cache, options),

@@ -16,7 +16,7 @@ pub(crate) fn tests(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER])?;
     step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
     step("Nsight Compute", || ncu::ensure_any(cache))?;
-    step("libcupti", || cupti::ensure(cache))?;
+    step("libcupti", || cupti::ensure(cache).map(drop))?;
     step("disassembler", || nvdisasm::ensure(cache))?;
     step("Python", || {
         python::ensure(cache)?;

@@ -1,7 +1,8 @@
 //! A record of CUPTI as one of the file.
 //!
 //! Every field stands at the same place in all releases from 11.8 to 13.5: later ones append. What
-//! a record has is told by its length, which is the way to the next one, and by no version.
+//! a record has is told by its length, which is the way to the next one, and by no version. The
+//! crate's `layouts` have the same places by their names, to hold a new release against.
 
 use flopwatch_tracer_file::record::{
     Call, Context, Correlation, DRIVER, Device, Graph, Kernel, KernelRun, MemoryCopy, MemorySet, Overhead, Partition,

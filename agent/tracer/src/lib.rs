@@ -6,6 +6,9 @@
 //! loaded into programs of any image. The file that it writes is `flopwatch-tracer-file`'s, what it
 //! shares with other such libraries `flopwatch-injected`'s. `README.md` tells the model, the rules
 //! and how to read the code.
+//!
+//! [`layouts`] and [`proven`] are tables for who carries the library: where CUPTI's records have
+//! the fields that are read, and with which drivers a GPU has shown that it works.
 
 #![deny(
     clippy::indexing_slicing,
@@ -33,9 +36,11 @@ mod driver;
 mod file;
 mod injection;
 mod kinds;
+pub mod layouts;
 mod libraries;
 mod names;
 mod orders;
+pub mod proven;
 mod rules;
 mod segments;
 mod service;

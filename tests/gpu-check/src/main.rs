@@ -10,6 +10,7 @@ mod nvml;
 mod pipeline;
 mod profilers;
 mod report;
+mod tracer;
 mod work;
 
 use std::ffi::OsString;
@@ -67,6 +68,8 @@ enum Command {
     Graft(graft::GraftOptions),
     /// Records programs by the agent's other profilers: Kineto, JAX, Nsight Compute, and GPM.
     Profilers(profilers::ProfilersOptions),
+    /// Tries the CUDA tracer; in the bundle that carries copies of libcupti.
+    Tracer(tracer::TracerOptions),
 }
 
 fn main() -> ExitCode {
@@ -91,6 +94,7 @@ fn run(cli: Cli) -> Result<()> {
         Some(Command::Work { events, seconds }) => return work::run(events, seconds),
         Some(Command::Graft(options)) => return graft::check(&options),
         Some(Command::Profilers(options)) => return profilers::check(&options),
+        Some(Command::Tracer(options)) => return tracer::check(&options),
         None => {}
     }
     let mut results = Results::new(machine::describe());

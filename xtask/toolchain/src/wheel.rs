@@ -28,6 +28,10 @@ pub enum Requirements {
     BenchPolars,
     /// NVIDIA's libcupti, of each major version of CUDA.
     Cupti,
+    /// The first libcupti that the drivers of today are tried with, of each major version.
+    CuptiFirst,
+    /// One between the first and the newest.
+    CuptiMiddle,
     /// A Go toolchain.
     Go,
     /// Node and npm.
