@@ -339,6 +339,19 @@ impl Procfs {
         }))
     }
 
+    /// How many processors of the machine are online; none where the kernel does not say it.
+    pub fn processors(&self) -> Option<u32> {
+        let text = std::fs::read_to_string(self.root.join("stat")).ok()?;
+        // `cpu` without a number is their sum.
+        let numbered = |line: &&str| {
+            let number = line.strip_prefix("cpu");
+            number.is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+        };
+        u32::try_from(text.lines().filter(numbered).count())
+            .ok()
+            .filter(|processors| *processors > 0)
+    }
+
     /// The name of the process, which the kernel cuts to 15 bytes; none when it is gone.
     pub fn name(&self, pid: i32) -> Option<String> {
         let name = std::fs::read_to_string(self.folder(pid).join("comm")).ok()?;

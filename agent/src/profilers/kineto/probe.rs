@@ -96,6 +96,7 @@ pub(super) fn read(
         most = most.max(room.held_bytes());
     }
     let asked = recorders.asked();
+    let online = processors.online;
     let scheduled = processors.most_waited();
     let grown_bytes = before.zip(most).map(|(before, most)| most.saturating_sub(before));
     Ok(FirstWindow {
@@ -105,6 +106,7 @@ pub(super) fn read(
             traces,
             grown_bytes,
             scheduled,
+            processors: online,
         },
         asked,
     })
@@ -118,6 +120,9 @@ pub(super) fn read(
 pub(super) struct Processors {
     procfs: Procfs,
     processes: Vec<ProcessId>,
+    /// Those of the machine; none where their number is not known.
+    online: Option<u32>,
+    began: Instant,
     first: Scheduled,
     /// Where the piece began.
     piece: (Instant, Scheduled),
@@ -130,12 +135,14 @@ impl Processors {
     pub(super) fn of(site: &Site) -> Self {
         let procfs = site.containers.procfs();
         let processes = site.containers.processes(&site.container_id);
-        let first = scheduled(&procfs, &processes);
+        let (began, first) = (Instant::now(), scheduled(&procfs, &processes));
         Self {
+            online: procfs.processors(),
             procfs,
             processes,
+            began,
             first,
-            piece: (Instant::now(), first),
+            piece: (began, first),
             worst: None,
         }
     }
@@ -148,7 +155,7 @@ impl Processors {
             return;
         }
         let now = scheduled(&self.procfs, &self.processes);
-        let piece = since(before, now);
+        let piece = possible(since(before, now), length, self.online);
         if piece.ran.saturating_add(piece.waited) < length / 2 {
             return;
         }
@@ -164,7 +171,10 @@ impl Processors {
     /// What they did in the piece in which they waited most; else, where they did little, in all.
     fn most_waited(mut self) -> Scheduled {
         self.inspect();
-        let all = || since(self.first, scheduled(&self.procfs, &self.processes));
+        let all = || {
+            let all = since(self.first, scheduled(&self.procfs, &self.processes));
+            possible(all, self.began.elapsed(), self.online)
+        };
         self.worst.unwrap_or_else(all)
     }
 }
@@ -185,6 +195,17 @@ fn since(before: Scheduled, now: Scheduled) -> Scheduled {
     }
 }
 
+/// What they might have run for at the most: all of the machine's processors for the whole of
+/// `length`. Eight processes wait for two processors even where nobody else wants these.
+fn possible(scheduled: Scheduled, length: Duration, processors: Option<u32>) -> Scheduled {
+    let Scheduled { ran, waited } = scheduled;
+    let left = processors.map(|processors| length.saturating_mul(processors).saturating_sub(ran));
+    Scheduled {
+        ran,
+        waited: left.map_or(waited, |left| waited.min(left)),
+    }
+}
+
 fn tally(place: &TraceDirectory<'_>, name: String, room: &Room) -> Result<Trace, Failure> {
     let limit = room.traces.bytes;
     let found = place.inspect(move |folder| {
@@ -195,4 +216,26 @@ fn tally(place: &TraceDirectory<'_>, name: String, room: &Room) -> Result<Trace,
         }
     })?;
     found.ok_or_else(|| outgrown(room.traces))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_taken_to_wait_for_no_more_processors_than_there_are() {
+        let second = Duration::from_secs(1);
+        let of = |ran: u32, waited: u32| Scheduled {
+            ran: second * ran,
+            waited: second * waited,
+        };
+        // Eight of two processors, and of two that others had half of.
+        assert_eq!(possible(of(2, 6), second, Some(2)), of(2, 0));
+        assert_eq!(possible(of(1, 7), second, Some(2)), of(1, 1));
+        // One that waited for all that it wanted.
+        assert_eq!(possible(of(1, 1), 2 * second, Some(2)), of(1, 1));
+        assert_eq!(possible(of(2, 6), second, None), of(2, 6));
+        // Clocks are not read at one time.
+        assert_eq!(possible(of(3, 1), second, Some(2)), of(3, 0));
+    }
 }

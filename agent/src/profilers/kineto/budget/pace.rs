@@ -66,6 +66,8 @@ pub(in crate::profilers::kineto) struct Probe {
     pub(in crate::profilers::kineto) grown_bytes: Option<u64>,
     /// What the processes did with their time, from the first window until their traces were there.
     pub(in crate::profilers::kineto) scheduled: Scheduled,
+    /// Processors of the machine; none where their number is not known.
+    pub(in crate::profilers::kineto) processors: Option<u32>,
 }
 
 /// What processes do in a second.
@@ -98,7 +100,12 @@ impl Pace {
         let (events, bytes): (Vec<u64>, Vec<u64>) = each.unzip();
         let recorded = of_all(&events, probe.unknown, LEAST_EVENTS);
         let busiest: Vec<u64> = probe.traces.iter().map(|trace| trace.at_its_busiest()).collect();
-        let busiest = of_all(&busiest, probe.unknown, LEAST_EVENTS);
+        // No more of them are at their busiest than there are processors.
+        let all_at_once = probe.processors.map_or(u64::MAX, |processors| {
+            let most = busiest.iter().copied().max().unwrap_or(LEAST_EVENTS);
+            most.saturating_mul(u64::from(processors))
+        });
+        let busiest = of_all(&busiest, probe.unknown, LEAST_EVENTS).min(all_at_once);
         let events = undisturbed(recorded, busiest, probe.scheduled);
         // Each event is as long in a trace, however many there are.
         let bytes = u128::from(of_all(&bytes, probe.unknown, LEAST_TRACE_BYTES));

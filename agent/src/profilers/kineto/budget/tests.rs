@@ -34,6 +34,7 @@ fn probe(processes: usize, events: u64, grown_bytes: Option<u64>) -> Probe {
         unknown: 0,
         grown_bytes,
         scheduled: Scheduled::default(),
+        processors: None,
     }
 }
 
@@ -197,6 +198,29 @@ fn who_hardly_ran_is_taken_for_as_quick_as_in_its_busiest_moment() {
     assert_eq!(of(990, 100, 0), slow, "it never waited: it works in bursts");
     // 1,000 events a second, and 99,000 in the half of the time in which it waited.
     assert_eq!(of(1_980, 100, 100), slow / 100);
+}
+
+#[test]
+fn no_more_processes_are_at_their_busiest_than_there_are_processors() {
+    let memory = Memory::of(None, None, 8 * GIB);
+    let of = |processes, processors| {
+        let mut probe = probe(processes, 1_000, None);
+        probe.processors = processors;
+        for trace in &mut probe.traces {
+            trace.busiest = 1_000;
+        }
+        let half = Duration::from_millis(100);
+        probe.scheduled = Scheduled {
+            ran: half,
+            waited: half,
+        };
+        given(asked(10_000), &probe, &means(memory)).as_millis()
+    };
+    // Each does 1,000 events a second, and 100,000 at its busiest, for half of the time.
+    let (of_two, of_eight) = (of(2, Some(2)), of(8, Some(2)));
+    assert_eq!(of_two, of(2, None));
+    assert_eq!(of_two * 102 / 108, of_eight);
+    assert_eq!(of(8, None), of_two / 4);
 }
 
 #[test]
