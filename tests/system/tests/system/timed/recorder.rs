@@ -66,6 +66,9 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
         ("window", &window, 1),
     ] {
         let rates = heartbeat(file, "step")?;
+        // A program has none before its first step, for which it may wait on a busy machine.
+        let before = rates.iter().take_while(|rate| **rate <= 0.0).count();
+        let rates = rates.get(before..).unwrap_or_default();
         ensure!(rates.len() >= least, "{name}: {rates:?}");
         ensure!(
             rates.iter().all(|rate| (1.0..170.0).contains(rate)),
