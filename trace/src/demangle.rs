@@ -61,7 +61,7 @@ mod tests {
         // Each argument is a pair of two of the one before it.
         let mut symbol = "_Z1f1AIiiE".to_owned();
         for last in "0123456789ABCDEFGH".chars() {
-            symbol.push_str(&format!("S_IS{last}_S{last}_E"));
+            symbol.extend(["S_IS", &last.to_string(), "_S", &last.to_string(), "_E"]);
             if last == '0' {
                 let name = demangled(&symbol).unwrap();
                 assert!(name.starts_with("f(A<int, int>, A<A<int, int>, A<int, int>"), "{name}");

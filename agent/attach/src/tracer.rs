@@ -293,7 +293,7 @@ fn check(path: &Path, file: &File) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use flopwatch_tracer_file::LEAST_BYTES;
     use flopwatch_tracer_file::wanted::GraphLevel;

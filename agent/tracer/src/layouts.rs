@@ -280,9 +280,8 @@ mod tests {
         bytes[..4].copy_from_slice(&kind.to_le_bytes());
         for field in layout.fields {
             let value: u64 = match field.name {
-                "start" => 1,
+                "start" | "isMigEnabled" => 1,
                 "end" => u64::MAX >> 1,
-                "isMigEnabled" => 1,
                 _ => continue,
             };
             bytes[field.at..field.at + field.bytes].copy_from_slice(&value.to_le_bytes()[..field.bytes]);

@@ -65,8 +65,10 @@ impl Places {
     /// The process of a row.
     pub(super) fn process(&self, row: RowId) -> u32 {
         self.rows.get(row.index()).map_or(0, |place| match place {
-            Place::Stream(process, ..) | Place::Waits(process, ..) => *process,
-            Place::Calls(process, _) | Place::Overhead(process) => *process,
+            Place::Stream(process, ..)
+            | Place::Waits(process, ..)
+            | Place::Calls(process, _)
+            | Place::Overhead(process) => *process,
         })
     }
 

@@ -51,12 +51,15 @@ impl Found {
     }
 }
 
+/// How a thing is tried.
+type Work<'a> = Box<dyn Fn(Until, &mut Found) -> Result<Ended> + 'a>;
+
 /// One thing that is tried.
 pub(super) struct Item<'a> {
     pub(super) name: String,
     /// How long it may take.
     pub(super) limit: Duration,
-    pub(super) work: Box<dyn Fn(Until, &mut Found) -> Result<Ended> + 'a>,
+    pub(super) work: Work<'a>,
 }
 
 /// What came of an item.
@@ -119,7 +122,7 @@ mod tests {
     fn run(all: Duration, work: impl Fn(Until, &mut Found) -> Result<Ended>) -> ItemResult {
         let item = Item {
             name: "an item".to_owned(),
-            limit: Duration::from_secs(60),
+            limit: Duration::from_mins(1),
             work: Box::new(work),
         };
         item.run(Until::after(all))
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_item_that_breaks_off_keeps_what_it_found() {
-        let result = run(Duration::from_secs(60), |_, found| {
+        let result = run(Duration::from_mins(1), |_, found| {
             found.figure("begin us", 7);
             anyhow::bail!("the program ended")
         });
@@ -137,12 +140,12 @@ mod tests {
 
     #[test]
     fn counts_that_differ_fail_and_what_was_not_run_is_said() {
-        let result = run(Duration::from_secs(60), |_, found| {
+        let result = run(Duration::from_mins(1), |_, found| {
             found.must_equal("kernels", 49, 50);
             Ok(Ended::Done)
         });
         assert_eq!(result.outcome(), "FAILED: kernels: 49 in the place of 50");
-        let result = run(Duration::from_secs(60), |_, _| {
+        let result = run(Duration::from_mins(1), |_, _| {
             Ok(Ended::NotRun("no PyTorch".to_owned()))
         });
         assert!(result.passed() && result.outcome() == "not run: no PyTorch");

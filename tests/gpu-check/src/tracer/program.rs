@@ -192,7 +192,7 @@ fn numbers(answer: &str, word: &str) -> Result<Vec<u64>> {
 /// Of launches and the ns that they took together.
 pub(super) fn ns_per_launch(answer: &[u64]) -> Result<u64> {
     match answer {
-        [launches @ 1.., ns] => Ok(ns / launches),
+        [launches, ns] if *launches > 0 => Ok(ns / launches),
         _ => bail!("the program launched nothing"),
     }
 }
