@@ -24,7 +24,7 @@ pub const MAX_WINDOW: Duration = Duration::from_nanos(MAX_WINDOW_NS);
 /// How often the file is drained: within that time programs write a small part of it.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// How often it is looked at what the programs do.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const PROCESSES_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time in which a program that is there follows an order: a call of CUPTI takes two
 /// seconds at most, and one that nobody wakes looks after a quarter of one.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -192,7 +192,7 @@ impl CudaWindow {
             if self.drain.is_full() {
                 return Ok(Some(EarlyEnd::Full));
             }
-            if looked.is_none_or(|looked| looked.elapsed() >= LOOK_INTERVAL) {
+            if looked.is_none_or(|looked| looked.elapsed() >= PROCESSES_INTERVAL) {
                 looked = Some(Instant::now());
                 let processes = self.look()?;
                 let is_in_vain = processes.iter().all(|(slot, _)| self.refused.contains_key(slot));

@@ -7,7 +7,7 @@ use flopwatch_pipeline::cuda_window::{EarlyEnd, Recorded};
 use super::Error;
 
 /// Most processes of one reason that are named.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// Fails where nothing was recorded, with the reason. Ranges alone are a recording too.
 pub(super) fn judge(recorded: &Recorded, has_ranges: bool) -> Result<(), Error> {
@@ -49,9 +49,9 @@ fn refusals(recorded: &Recorded) -> Vec<String> {
         by_reason.entry(&refused.why).or_default().push(refused.pid);
     }
     let sentence = |(why, pids): (&str, Vec<u32>)| {
-        let mut named: Vec<String> = pids.iter().take(MOST_NAMED).map(u32::to_string).collect();
-        if pids.len() > MOST_NAMED {
-            named.push(format!("{} more", pids.len() - MOST_NAMED));
+        let mut named: Vec<String> = pids.iter().take(MAX_NAMED).map(u32::to_string).collect();
+        if pids.len() > MAX_NAMED {
+            named.push(format!("{} more", pids.len() - MAX_NAMED));
         }
         format!("{why} (process {})", named.join(", "))
     };
