@@ -19,7 +19,7 @@ use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::cuda_window::{self, CudaWindow, Order, Recorded};
 use flopwatch_pipeline::transform::Samples;
 use flopwatch_trace::{ReadLimits, recorder};
-use flopwatch_tracer_file::wanted::{GraphLevel, Kinds};
+use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, TICK_NS};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 use self::libraries::Libraries;
@@ -73,8 +73,9 @@ pub enum Error {
     NoCuda,
     /// Programs ended before CUPTI handed out what they did.
     #[error(
-        "nothing was recorded: {0} programs ended within the window, and CUPTI hands out records once a second; record while the \
-         program runs, or let it run longer than that"
+        "nothing was recorded: {0} programs ended before CUPTI handed out what they did, which it does each {tick} ms and for work \
+         alone that has ended; have the program wait for its work (cudaDeviceSynchronize) and run on for a moment",
+        tick = TICK_NS / 1_000_000
     )]
     TooShort(usize),
 }

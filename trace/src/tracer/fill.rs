@@ -264,11 +264,15 @@ impl Fill {
             };
             lost(reason, text, process.count(what));
         }
-        let records = matches!(process.phase, Phase::Opening | Phase::Recording | Phase::Ending);
+        let has_ended = is_over
+            && matches!(
+                process.phase,
+                Phase::Opening | Phase::Recording | Phase::Ending | Phase::Replaced
+            );
         lost(
-            Truncated,
-            "programs that ended within the window: up to their last second of CUDA is missing",
-            u64::from(is_over && records),
+            Dropped,
+            "buffers of CUDA records that CUPTI still had when their program ended",
+            if has_ended { process.held } else { 0 },
         );
         if let Some(why) = why_not(process) {
             lost(

@@ -21,6 +21,7 @@ mod real;
 mod releases;
 mod rules;
 mod storm;
+mod ticks;
 mod timeline;
 mod wake;
 mod windows;
