@@ -102,7 +102,7 @@ pub fn read_between(path: &Path, limits: &ReadLimits, window: Range<u64>) -> Res
 /// A file that is drained while programs write it. What was drained stays in memory, as columns of
 /// events, until [`finish`](Self::finish).
 pub struct Tracing {
-    file: Bytes,
+    file: FileBytes,
     reader: Reader<Vec<Seen>>,
     fill: Fill,
 }
@@ -114,8 +114,8 @@ impl Tracing {
     ///
     /// When it cannot be read, or is none of a tracer.
     pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, Failure> {
-        let mut file = Bytes(File::open(path).map_err(Failure::Open)?);
-        let reader = reader(&mut file)?;
+        let mut file = FileBytes::new(File::open(path).map_err(Failure::Open)?);
+        let reader = file.reader()?;
         Ok(Self {
             file,
             reader,
@@ -163,22 +163,35 @@ impl Tracing {
     }
 }
 
-/// A reader of a file from the oldest record on that it holds.
-fn reader(file: &mut Bytes) -> Result<Reader<Vec<Seen>>, Failure> {
-    let length = file.0.metadata().map_err(Failure::Open)?.len();
-    if length < u64::try_from(IDENTITY_BYTES).unwrap_or(u64::MAX) {
-        return Err(Failure::NotATrace);
+/// A file that is read by its descriptor, and not mapped: another may cut it at any time, and who
+/// reads a page that is gone is killed.
+#[derive(Debug)]
+pub struct FileBytes(File);
+
+impl FileBytes {
+    /// Of an open file.
+    pub const fn new(file: File) -> Self {
+        Self(file)
     }
-    let mut begin = [0; IDENTITY_BYTES];
-    file.read(0, &mut begin).map_err(Failure::Open)?;
-    let layout = Layout::of_file(&begin, length).ok_or(Failure::NotATrace)?;
-    Ok(Reader::new(file, vec![Seen::default(); layout.segments])?)
+
+    /// A reader from the oldest record on that the file holds.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is none of a tracer.
+    pub fn reader(&mut self) -> Result<Reader<Vec<Seen>>, Failure> {
+        let length = self.0.metadata().map_err(Failure::Open)?.len();
+        if length < u64::try_from(IDENTITY_BYTES).unwrap_or(u64::MAX) {
+            return Err(Failure::NotATrace);
+        }
+        let mut begin = [0; IDENTITY_BYTES];
+        self.read(0, &mut begin).map_err(Failure::Open)?;
+        let layout = Layout::of_file(&begin, length).ok_or(Failure::NotATrace)?;
+        Ok(Reader::new(self, vec![Seen::default(); layout.segments])?)
+    }
 }
 
-/// A file that is read by its descriptor, and not mapped: another may cut it at any time.
-struct Bytes(File);
-
-impl Source for Bytes {
+impl Source for FileBytes {
     type Error = io::Error;
 
     fn read(&mut self, at: usize, into: &mut [u8]) -> Result<(), io::Error> {

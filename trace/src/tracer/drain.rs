@@ -13,7 +13,7 @@ use flopwatch_tracer_file::segment as layout_of_segment;
 use flopwatch_tracer_file::{Drained, HEADER_BYTES, Layout, Losses, NAMES_AT, Origin, Reader, Seen, Source as _};
 
 use super::segment::{Segment, put};
-use super::{Bytes, Failure, reader};
+use super::{Failure, FileBytes};
 use crate::limits::ReadLimits;
 
 /// Bytes of names that are copied at once.
@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// A tracer's file that is drained into another.
 pub struct Drain {
-    file: Bytes,
+    file: FileBytes,
     reader: Reader<Vec<Seen>>,
     packer: Packer,
     /// What each slot said before the window.
@@ -36,8 +36,8 @@ impl Drain {
     ///
     /// When the file cannot be read, or is none of a tracer.
     pub fn new(file: File, to: File, limits: &ReadLimits) -> Result<Self, Failure> {
-        let mut file = Bytes(file);
-        let mut reader = reader(&mut file)?;
+        let mut file = FileBytes::new(file);
+        let mut reader = file.reader()?;
         if reader.is_drained() {
             return Err(Failure::NotATrace);
         }

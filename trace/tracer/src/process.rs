@@ -277,7 +277,7 @@ pub struct Process {
     pub call_since_ns: Option<u64>,
     /// The last moment on its clocks; `None` where it has told none, or was about to.
     pub moment: Option<Moment>,
-    /// Buffers that CUPTI has at the moment. Of a process that has ended, their records are missing.
+    /// Buffers that CUPTI has now. Of a process that has ended, their records are missing.
     pub held: u64,
     counts: [u64; Count::ALL.len()],
 }

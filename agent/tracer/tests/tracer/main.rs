@@ -23,7 +23,6 @@ mod rules;
 mod storm;
 mod ticks;
 mod timeline;
-mod wake;
 mod windows;
 
 use flopwatch_fake_cupti as rig;
