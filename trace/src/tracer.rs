@@ -42,9 +42,12 @@ pub use refusal::why_not;
 /// Why a tracer's file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The file is not there, may not be read, or ends before it should.
+    /// The file is not there, or may not be read.
     #[error("cannot be read: {0}")]
     Open(#[source] io::Error),
+    /// The file ends before it did: somebody cut it while it was read.
+    #[error("was cut while it was read; record again, with a file that nothing else writes to")]
+    Cut,
     /// What is drained of the file cannot be written.
     #[error("what is drained of it cannot be written: {0}")]
     Write(#[source] io::Error),
@@ -64,8 +67,18 @@ pub enum Failure {
 impl From<FileError<io::Error>> for Failure {
     fn from(error: FileError<io::Error>) -> Self {
         match error {
-            FileError::Source(error) => Self::Open(error),
+            FileError::Source(error) => Self::of_read(error),
             FileError::NotATracerFile | FileError::TooFewSeen => Self::NotATrace,
+        }
+    }
+}
+
+impl Failure {
+    /// Why a part of a file was not read that its length has.
+    fn of_read(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Cut,
+            _ => Self::Open(error),
         }
     }
 }
@@ -185,7 +198,7 @@ impl FileBytes {
             return Err(Failure::NotATrace);
         }
         let mut begin = [0; IDENTITY_BYTES];
-        self.read(0, &mut begin).map_err(Failure::Open)?;
+        self.read(0, &mut begin).map_err(Failure::of_read)?;
         let layout = Layout::of_file(&begin, length).ok_or(Failure::NotATrace)?;
         Ok(Reader::new(self, vec![Seen::default(); layout.segments])?)
     }

@@ -101,6 +101,8 @@ pub struct Recorded {
     pub ended: usize,
     /// Buffers of these that CUPTI still had: what they held is missing.
     pub held: u64,
+    /// What the drivers of the programs say of their versions.
+    pub drivers: BTreeSet<u32>,
     /// Those that did not record.
     pub refused: Vec<Refused>,
     /// Set where the window ended before it was told to.
@@ -112,6 +114,7 @@ struct Ended {
     programs: usize,
     ended: usize,
     held: u64,
+    drivers: BTreeSet<u32>,
 }
 
 /// A window that is open.
@@ -171,7 +174,12 @@ impl CudaWindow {
         let drained = self.drain_until(stop);
         let ended = self.end();
         let early = drained?;
-        let Ended { programs, ended, held } = ended?;
+        let Ended {
+            programs,
+            ended,
+            held,
+            drivers,
+        } = ended?;
         if self.order.is_late && programs == 0 {
             return Err(Error::Nobody);
         }
@@ -189,6 +197,7 @@ impl CudaWindow {
             programs,
             ended,
             held,
+            drivers,
             refused,
             early,
         })
@@ -266,10 +275,12 @@ impl CudaWindow {
                 // What was written between the last drain and the last look.
                 self.drain.drain()?;
                 let held = gone.iter().chain(&replaced).map(|(_, process)| process.held);
+                let drivers = followed.iter().map(|(_, process)| process.driver_version);
                 return Ok(Ended {
                     programs: followed.len(),
                     ended: gone.len() + replaced.len(),
                     held: held.fold(0, u64::saturating_add),
+                    drivers: drivers.filter(|driver| *driver != 0).collect(),
                 });
             }
             std::thread::park_timeout(END_PAUSE);

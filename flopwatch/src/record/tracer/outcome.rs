@@ -1,8 +1,9 @@
 //! What a window of the tracer came to, in words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_pipeline::cuda_window::{EarlyEnd, Recorded};
+use flopwatch_tracer::proven;
 use flopwatch_tracer_file::wanted::TICK_NS;
 
 use super::Error;
@@ -42,7 +43,19 @@ pub(super) fn notes(recorded: &Recorded) -> Vec<String> {
             TICK_NS / 1_000_000
         )
     }));
+    notes.extend(unproven(recorded));
     notes
+}
+
+/// Each driver of which no GPU has shown that the tracer works there.
+fn unproven(recorded: &Recorded) -> impl Iterator<Item = String> {
+    let unproven = recorded
+        .drivers
+        .iter()
+        .filter_map(|driver| proven::check(*driver).err());
+    // Releases of one generation are told once.
+    let told: BTreeSet<String> = unproven.map(|driver| driver.to_string()).collect();
+    told.into_iter().take(MOST_NAMED)
 }
 
 /// Each reason for which processes did not record, with their numbers.
@@ -77,6 +90,7 @@ mod tests {
             programs,
             ended,
             held: u64::try_from(ended).unwrap(),
+            drivers: BTreeSet::new(),
             refused: refused.collect(),
             early: None,
         }
@@ -114,5 +128,15 @@ mod tests {
         // Of one that ended when CUPTI had nothing of it, nothing is missing.
         let whole = Recorded { held: 0, ..recorded };
         assert_eq!(super::notes(&whole).len(), 1);
+        // Two releases of a generation that there is not yet.
+        let unproven = Recorded {
+            drivers: BTreeSet::from([99_000, 99_001]),
+            ..window(5, 1, 0, &[])
+        };
+        let notes = super::notes(&unproven);
+        assert!(
+            notes.len() == 1 && notes[0].contains("drivers of CUDA 99.0"),
+            "{notes:?}"
+        );
     }
 }
