@@ -8,11 +8,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::{Definition, Listing, Request, ResultType, catalogue};
+use flopwatch_report::page::figure::count;
 use flopwatch_report::page::{self, Cell, Table, Unit};
 use flopwatch_report::{Format, Layout, Page, Tone};
 use serde_json::Value;
 
 use crate::arguments::{AnalyzeArguments, PrintArguments, ResultFormat};
+use crate::cut;
 use crate::source::{self, Source};
 
 /// Longest result that is printed, in bytes; longer ones go to a file.
@@ -86,14 +88,16 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
     let sources: Vec<Source> = sources.collect();
     if let Some(output) = output.or_else(|| own_output(request.definition())) {
         let report = source::analyze_to(&sources, &request, &output, force, until).await?;
+        cut::tell(cut::of_report(&sources, &report));
         let output = output.display();
         // Reports of kernels, profiles of memory and programs hold no events.
         return Ok(match report.total_events {
             0 => format!("{output}: written\n"),
-            events => format!("{output}: {events} events read\n"),
+            events => format!("{output}: {} read\n", count(events, "event", "events")),
         });
     }
-    let (result, _) = source::analyze(&sources, &request, until).await?;
+    let (result, report) = source::analyze(&sources, &request, until).await?;
+    cut::tell(cut::of_report(&sources, &report));
     read(result, request.definition().name)
 }
 
