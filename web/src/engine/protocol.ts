@@ -127,6 +127,12 @@ export interface Hits {
   readonly strip: Uint32Array;
 }
 
+/** An event that matches a search. */
+export interface Hit extends EventPlace {
+  /** Its place among all that match, by start, from 1 on; undefined where they were too many to count. */
+  readonly rank: number | undefined;
+}
+
 /** An area of the timeline. */
 export interface Area {
   readonly from: number;
@@ -197,7 +203,7 @@ export interface Calls {
   event(ref: EventRef): EventDetails;
   flow(ref: EventRef): Flow;
   search(query: Query): Hits | undefined;
-  next(from: EventPlace | undefined, time: number, forward: boolean): EventPlace | undefined;
+  next(from: EventPlace | undefined, time: number, forward: boolean): Hit | undefined;
   /** The first event of a name; with a value, the first that has it. */
   instanceOf(category: number, text: string, value: EventValue | undefined): EventPlace | undefined;
   /** The event of the same name that is next longer, or next shorter. */
