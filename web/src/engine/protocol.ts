@@ -108,6 +108,21 @@ export interface Flow {
   readonly more: boolean;
 }
 
+/** A time in which the device of a row does nothing, as the row shows it. */
+export interface IdleTime {
+  readonly row: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Why a device did nothing. */
+export interface IdleCause {
+  /** In words. */
+  readonly words: string;
+  /** The event of the host that tells it; undefined where none was recorded. */
+  readonly place: EventPlace | undefined;
+}
+
 /** What is searched for. */
 export interface Query {
   readonly text: string;
@@ -202,6 +217,8 @@ export interface Calls {
   view(request: ViewRequest): View | undefined;
   event(ref: EventRef): EventDetails;
   flow(ref: EventRef): Flow;
+  /** Undefined where no work of the device ends the time. */
+  idleCause(idle: IdleTime): IdleCause | undefined;
   search(query: Query): Hits | undefined;
   next(from: EventPlace | undefined, time: number, forward: boolean): Hit | undefined;
   /** The first event of a name; with a value, the first that has it. */
