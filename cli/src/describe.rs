@@ -5,6 +5,7 @@ use flopwatch_api::overhead::CaptureProcessorTime;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{CaptureCondition, SessionCondition};
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_report::page::figure::count;
 use flopwatch_report::{Layout, Tone};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -180,7 +181,8 @@ fn render_summary(text: &mut String, summary: &CaptureSummary) {
         put(text, 2, if place == 0 { "Kernels:" } else { "" }, &reply);
     }
     if summary.dropped > 0 {
-        let reply = format!("{} events are not in it; summary.json says which", summary.dropped);
+        let dropped = count(summary.dropped.unsigned_abs(), "event is", "events are");
+        let reply = format!("{dropped} not in it; summary.json says which");
         put(text, 2, "Dropped:", &reply);
     }
 }
@@ -291,7 +293,7 @@ Capture first-1
                    traced, and nothing happened: cuda
   GPU busy:        40 % of the window
   Kernels:         0.002 s in 3 calls  gemm
-  Dropped:         1 events are not in it; summary.json says which
+  Dropped:         1 event is not in it; summary.json says which
   Cost:            Within: 1 % longer
                    processor time: 1.23 s of the profiler's own processes, 0.07 s of import and transform
   Artifacts:       timeline.h5 (2.00 KiB)

@@ -8,11 +8,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::{Definition, Listing, Request, ResultType, catalogue};
+use flopwatch_report::page::figure::count;
 use flopwatch_report::page::{self, Cell, Table, Unit};
 use flopwatch_report::{Format, Layout, Page, Tone};
 use serde_json::Value;
 
 use crate::arguments::{AnalyzeArguments, PrintArguments, ResultFormat};
+use crate::cut;
 use crate::source::{self, Source};
 
 /// Longest result that is printed, in bytes; longer ones go to a file.
@@ -86,14 +88,16 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
     let sources: Vec<Source> = sources.collect();
     if let Some(output) = output.or_else(|| own_output(request.definition())) {
         let report = source::analyze_to(&sources, &request, &output, force, until).await?;
+        cut::tell(cut::of_report(&sources, &report));
         let output = output.display();
         // Reports of kernels, profiles of memory and programs hold no events.
         return Ok(match report.total_events {
             0 => format!("{output}: written\n"),
-            events => format!("{output}: {events} events read\n"),
+            events => format!("{output}: {} read\n", count(events, "event", "events")),
         });
     }
-    let (result, _) = source::analyze(&sources, &request, until).await?;
+    let (result, report) = source::analyze(&sources, &request, until).await?;
+    cut::tell(cut::of_report(&sources, &report));
     read(result, request.definition().name)
 }
 
@@ -145,9 +149,10 @@ fn print_list(name: Option<&str>, print: &PrintArguments) -> Result<String, Erro
     let one = name.map(|name| Request::parse(name, &Value::Null).map(|request| vec![request.definition()]));
     let listed = one.transpose().map_err(source::Error::from)?;
     let listed = listed.unwrap_or_else(|| catalogue::CATALOGUE.to_vec());
-    let heads = ["name", "version", "inputs", "parameters", "about"].map(|head| (head, Unit::None));
+    let grouped = by_group(&listed);
+    let heads = ["name", "version", "inputs", "parameters", "group", "about"].map(|head| (head, Unit::None));
     let mut table = Table::new("", &heads);
-    for definition in &listed {
+    for definition in &grouped {
         table.push(line(definition));
     }
     let of_output = || print.output.as_deref().map_or(Some(Format::Text), of_name);
@@ -163,7 +168,7 @@ fn print_list(name: Option<&str>, print: &PrintArguments) -> Result<String, Erro
                 layout @ Layout {
                     columns: Some(columns), ..
                 },
-            ) => short_list(&listed, columns, layout),
+            ) => short_list(&grouped, columns, layout),
             (_, layout) => page::text::table(&table, layout.wide(true)),
         },
         Format::Csv => {
@@ -180,8 +185,16 @@ fn print_list(name: Option<&str>, print: &PrintArguments) -> Result<String, Erro
     Ok(format!("{}: the list\n", output.display()))
 }
 
-/// The names for a terminal of so many columns, each with what it tells, which is a sentence and
-/// not cut.
+/// The analyses by the questions that they answer, as the viewer lists them; those of one question
+/// in published order.
+fn by_group<'a>(listed: &[&'a Definition]) -> Vec<&'a Definition> {
+    let mut grouped = listed.to_vec();
+    grouped.sort_by_key(|definition| definition.group);
+    grouped
+}
+
+/// The names for a terminal of so many columns, under the question of each group, each with what it
+/// tells, which is a sentence and not cut.
 fn short_list(listed: &[&Definition], columns: usize, layout: Layout) -> String {
     let names = listed.iter().map(|definition| definition.name.len());
     let indent = names.max().unwrap_or(0) + 2;
@@ -191,18 +204,27 @@ fn short_list(listed: &[&Definition], columns: usize, layout: Layout) -> String 
     };
     let next = format!("\n{:indent$}", "");
     let mut out = String::new();
+    let mut group = None;
     for definition in listed {
+        if group != Some(definition.group) {
+            group = Some(definition.group);
+            let question = layout.wrapped(definition.group.question(), 0);
+            let heading = format!("{}\n", layout.paint(Tone::Heading, &question));
+            out.push_str(if out.is_empty() { "" } else { "\n" });
+            out.push_str(&heading);
+        }
         let about = beside.wrapped(definition.about, 0).replace('\n', &next);
         let line = format!("{:indent$}{about}\n", definition.name);
         out.push_str(&line);
     }
+    out.push('\n');
     let more = "analyze NAME --list tells inputs and parameters, --wide those of all.";
     out.push_str(&layout.paint(Tone::Faint, &layout.wrapped(more, 0)));
     out.push('\n');
     out
 }
 
-fn line(definition: &Definition) -> [Cell; 5] {
+fn line(definition: &Definition) -> [Cell; 6] {
     let parameters = definition.parameter_schema();
     let names = parameters.get("properties").and_then(Value::as_object);
     let names = names.into_iter().flat_map(|names| names.keys().map(String::as_str));
@@ -211,12 +233,15 @@ fn line(definition: &Definition) -> [Cell; 5] {
         definition.version.into(),
         definition.inputs.as_str().into(),
         names.collect::<Vec<_>>().join(" ").into(),
+        definition.group.question().into(),
         definition.about.into(),
     ]
 }
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis::Group;
+
     use super::*;
 
     #[test]
@@ -225,7 +250,7 @@ mod tests {
             columns: Some(72),
             colors: false,
         };
-        let text = short_list(catalogue::CATALOGUE, 72, layout);
+        let text = short_list(&by_group(catalogue::CATALOGUE), 72, layout);
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         for definition in catalogue::CATALOGUE {
             let sentence = words(definition.about);
@@ -237,5 +262,27 @@ mod tests {
         }
         let longest = text.lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(72), "{longest:?}: {text}");
+    }
+
+    #[test]
+    fn the_list_is_grouped_by_question_and_the_earlier_suites_names_have_a_group_of_their_own() {
+        let layout = Layout {
+            columns: Some(72),
+            colors: false,
+        };
+        let text = short_list(&by_group(catalogue::CATALOGUE), 72, layout);
+        let groups = text.split("\n\n").filter_map(|group| group.split_once('\n'));
+        let groups: Vec<(&str, &str)> = groups.filter(|(_, names)| !names.is_empty()).collect();
+        let questions: Vec<&str> = Group::ALL.iter().map(|group| group.question()).collect();
+        assert_eq!(
+            groups.iter().map(|(heading, _)| *heading).collect::<Vec<_>>(),
+            questions
+        );
+        for (heading, names) in groups {
+            let is_earlier = heading == Group::EarlierSuite.question();
+            for name in names.lines().filter(|line| !line.starts_with(' ')) {
+                assert_eq!(name.starts_with("profiler-"), is_earlier, "{heading}: {name}");
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ use flopwatch_api::profiler::GpuMetrics;
 use flopwatch_pipeline::children::ChildCommand;
 use flopwatch_pipeline::failure::chain;
 use flopwatch_pipeline::tools;
+use flopwatch_report::page::figure::count;
 use flopwatch_report::{Format, Layout};
 use flopwatch_summary::{ProfiledCount, Summary};
 use serde_json::Value;
@@ -27,10 +28,11 @@ use crate::arguments::{
 use crate::browser;
 use crate::cli::{Cli, Command};
 use crate::compat::{self, CompatCommand};
+use crate::cut;
 use crate::manifest::Manifest;
 use crate::record::{Options, Profiler, Recording, Running, TracerOptions, record};
 use crate::serve::Service;
-use crate::source::{self, Source};
+use crate::source;
 
 /// Runs a command to its end, and gives the exit code of the program.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -261,7 +263,7 @@ async fn print_summary(arguments: SummaryArguments) -> anyhow::Result<ExitCode> 
         source::check_output(std::slice::from_ref(&source), output, print.force)?;
     }
     let summary = source::summary(&source, until_terminated()).await?;
-    warn_of_cut(&source, &summary);
+    cut::tell(cut::of_summary(&source, &summary));
     let text = match format {
         Format::Json => summary.to_json()? + "\n",
         Format::Csv => summary.to_csv(top.unwrap_or(usize::MAX)),
@@ -272,7 +274,8 @@ async fn print_summary(arguments: SummaryArguments) -> anyhow::Result<ExitCode> 
         return Ok(ExitCode::SUCCESS);
     };
     source::publish(text.as_bytes(), output, print.force)?;
-    say(&format!("{}: {} events read\n", output.display(), summary.total_events))?;
+    let events = count(summary.total_events, "event", "events");
+    say(&format!("{}: {events} read\n", output.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -286,29 +289,26 @@ async fn convert(arguments: ConvertArguments) -> anyhow::Result<ExitCode> {
     } = arguments;
     let source = source.source(input, session_id);
     let summary = source::convert(&source, &output, force, until_terminated()).await?;
-    warn_of_cut(&source, &summary);
+    cut::tell(cut::of_summary(&source, &summary));
     let contents = describe_contents(&summary);
     say(&format!("{}: {contents}\n", output.display()))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Says on standard error where the file that was read ends before its end. Nothing that was asked
-/// for with `--quiet` hides it: every figure is of a part.
-fn warn_of_cut(source: &Source, summary: &Summary) {
-    if let Some(warning) = source::cut_warning(source, summary) {
-        drop(writeln!(std::io::stderr(), "flopwatch: {warning}"));
-    }
 }
 
 /// A phrase with the counts of a capture: its events, and the launches that a kernel profiler
 /// replayed, which have no time.
 fn describe_contents(summary: &Summary) -> String {
     let ProfiledCount { launches, metrics } = summary.profiled;
-    let events = format!("{} events", summary.total_events);
+    let events = count(summary.total_events, "event", "events");
+    let profiled = format!(
+        "{} with {}",
+        count(launches, "profiled launch", "profiled launches"),
+        count(metrics, "metric", "metrics")
+    );
     match (summary.total_events, launches) {
         (_, 0) => events,
-        (0, _) => format!("{launches} profiled launches with {metrics} metrics"),
-        _ => format!("{events}, {launches} profiled launches with {metrics} metrics"),
+        (0, _) => profiled,
+        _ => format!("{events}, {profiled}"),
     }
 }
 
@@ -323,14 +323,15 @@ async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     } = arguments;
     let named = || Path::new(file.file_name().unwrap_or_default()).with_extension(to.extension());
     let output = output.unwrap_or_else(named);
-    let source = source.source(file, None);
+    let sources = [source.source(file, None)];
     let request = Request::of(Export::definition(to, table))?;
-    let report = source::analyze_to(&[source], &request, &output, force, until_terminated()).await?;
+    let report = source::analyze_to(&sources, &request, &output, force, until_terminated()).await?;
+    cut::tell(cut::of_report(&sources, &report));
     let mut text = format!(
-        "{}: {} events, {} samples\n",
+        "{}: {}, {}\n",
         output.display(),
-        report.events,
-        report.samples
+        count(report.events, "event", "events"),
+        count(report.samples, "sample", "samples")
     );
     for left_out in &report.left_out {
         let line = format!("not in it: {} {}\n", left_out.count, left_out.what);

@@ -10,6 +10,7 @@ use flopwatch_analysis::analyses::compare::ComparisonVerdict;
 
 use crate::analyze;
 use crate::arguments::{CompareArguments, FailOn};
+use crate::cut;
 use crate::source;
 
 /// Exit code where what `--fail-on` names was found.
@@ -84,6 +85,7 @@ pub async fn run(arguments: CompareArguments, until: impl Future<Output = ()>) -
         let (result, report) = source::analyze(&sources, &request, until).await?;
         (analyze::read(result, Compare::NAME)?, report)
     };
+    cut::tell(cut::of_report(&sources, &report));
     Ok(Compared {
         text,
         verdict: report.verdict.ok_or(Error::NoVerdict)?,

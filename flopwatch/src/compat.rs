@@ -23,16 +23,20 @@ pub enum CompatCommand {
     /// stack.
     #[command(after_help = FORMATS)]
     Flame(ReportArguments),
-    /// Write when the CPU and GPUs of a capture were active.
+    /// Write when the CPU and GPUs of a capture were active: `analyze profiler-timeline` under its
+    /// name in an earlier suite.
     #[command(after_help = FORMATS)]
     Timeline(ReportArguments),
-    /// Write what the GPUs of a capture did with their time.
+    /// Write what the GPUs of a capture did with their time: `analyze profiler-hta` under its name
+    /// in an earlier suite.
     #[command(after_help = FORMATS)]
     Hta(ReportArguments),
-    /// Write how much memory of GPUs was allocated over the time of a capture.
+    /// Write how much memory of GPUs was allocated over the time of a capture: `analyze
+    /// profiler-memory` under its name in an earlier suite.
     #[command(after_help = FORMATS)]
     Memory(ReportArguments),
-    /// Write what torch.compile did in a capture: graph breaks, time, fusions.
+    /// Write what torch.compile did in a capture, its graph breaks, time and fusions: `analyze
+    /// profiler-compile` under its name in an earlier suite.
     #[command(after_help = FORMATS)]
     Compile(ReportArguments),
 }

@@ -11,6 +11,7 @@ use flopwatch_pipeline::artifact_file::file_of;
 use flopwatch_summary::{Summary, SummaryError};
 use flopwatch_trace::Format;
 
+use crate::cut;
 use crate::source::{self, Source};
 
 /// Name of the artifact with the tables.
@@ -78,7 +79,7 @@ impl Conversion {
             files,
             events: summary.total_events,
             is_made,
-            warning: source::cut_warning(source, summary),
+            warning: cut::of_summary(source, summary),
         })
     }
 }

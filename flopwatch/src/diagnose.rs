@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use flopwatch_analysis::advice::Severity;
 use flopwatch_analysis::analyses::advice::AdviceAnalysis;
 use flopwatch_analysis::{Analysis, Request};
+use flopwatch_report::page::figure::count;
 
 use crate::analyze;
 use crate::arguments::DiagnoseArguments;
+use crate::cut;
 use crate::source;
 
 /// Exit code where a finding is as grave as `--fail-on` names.
@@ -58,12 +60,13 @@ pub async fn run(arguments: DiagnoseArguments, until: impl Future<Output = ()>) 
     let sources = [source.source(file, None)];
     let (text, report) = if let Some(output) = print.output {
         let report = source::analyze_to(&sources, &request, &output, print.force, until).await?;
-        let text = format!("{}: {} events read\n", output.display(), report.total_events);
-        (text, report)
+        let events = count(report.total_events, "event", "events");
+        (format!("{}: {events} read\n", output.display()), report)
     } else {
         let (result, report) = source::analyze(&sources, &request, until).await?;
         (analyze::read(result, AdviceAnalysis::NAME)?, report)
     };
+    cut::tell(cut::of_report(&sources, &report));
     Ok(Diagnosed {
         text,
         gravest: report.verdict.as_deref().and_then(Severity::from_name),

@@ -42,6 +42,7 @@ pub mod commands;
 pub mod compare;
 pub mod compat;
 pub mod conversion;
+mod cut;
 pub mod diagnose;
 mod guard;
 pub mod manifest;

@@ -15,7 +15,6 @@ use flopwatch_api::artifact::{REPORT, STREAM};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
-use flopwatch_model::Loss;
 use flopwatch_pipeline::analysis::{self, Report};
 use flopwatch_pipeline::products::{self, Recipe, Stage, Wanted, nsys_export, nsys_import};
 use flopwatch_pipeline::sandbox_dir::{self, SandboxDir};
@@ -172,18 +171,6 @@ pub(crate) fn unnamed(error: io::Error) -> io::Error {
         Some((why, _)) => io::Error::new(error.kind(), why),
         None => error,
     }
-}
-
-/// What is told of a file that was cut, and is read all the same; `None` of a whole one.
-pub fn cut_warning(source: &Source, summary: &Summary) -> Option<String> {
-    let is_cut = summary.drops.iter().any(Loss::is_of_a_cut_file);
-    is_cut.then(|| {
-        format!(
-            "{}: ends before its end (events read: {}): how many are missing cannot be told; take the whole file, or capture again",
-            source.file.display(),
-            summary.total_events
-        )
-    })
 }
 
 /// The summary of a file. `until` ends the work early.

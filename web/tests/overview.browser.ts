@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Advice, CUT, type PageDocument } from "../src/generated/catalogue";
 import { answer, QUERY } from "./agent";
 import { ADVICE, RESULTS } from "./results";
-import { settled, type Stage, stage } from "./stage";
+import { settled, type Stage, stage, told } from "./stage";
 
 const DOCUMENT = JSON.parse(readFileSync(fileURLToPath(new URL("data/page.json", import.meta.url)), "utf8")) as PageDocument;
 /** The same with its table folded. */
@@ -67,6 +67,16 @@ test("a finding leads to its place, one without a place to the advice, a row of 
   await row.click();
   await page.locator(".panel").waitFor();
   expect(await page.locator(".panel h2 .name").innerText()).toBe(name);
+});
+
+test("a jump to a gap of a few pixels zooms until it fills an eighth of the view, and can be read", async () => {
+  const page = await open("");
+  await page.getByRole("button", { name: "Title of one" }).click();
+  await settled(page);
+  const { from, to } = await told(page);
+  expect(20_000 / (to - from)).toBeCloseTo(1 / 8, 2);
+  const { width } = (await page.locator("canvas.overlay").boundingBox())!;
+  expect((20_000 / (to - from)) * width).toBeGreaterThan(100);
 });
 
 test("where nothing was found, one reads so and what was not checked", async () => {

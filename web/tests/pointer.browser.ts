@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { panel, placeOf, tracks } from "./places";
 import { settled, type Stage, stage, told } from "./stage";
 
 let on: Stage;
@@ -18,32 +19,7 @@ const open = async (hash = "", file = "synthetic.h5"): Promise<Page> => {
   return page;
 };
 
-const tracks = (page: Page) => page.locator("canvas.overlay");
-const panel = (page: Page) => page.locator(".panel");
 const selected = (page: Page) => page.evaluate(() => (globalThis as any).flopwatch.workspace.selected as { category: number; index: number; start: number; duration: number } | undefined);
-
-/** The middle of an event on the tracks, in pixels; the view is moved there so that it is 40 pixels wide. */
-const placeOf = async (page: Page, category: string, index: number): Promise<{ x: number; y: number }> => {
-  const place = await page.evaluate(
-    async ({ category, index }) => {
-      const { controller, workspace } = (globalThis as any).flopwatch;
-      const at = workspace.shown.categories.findIndex(({ name }: { name: string }) => name === category);
-      const event = await workspace.engine.call("event", { category: at, index });
-      const span = (event.duration / 40) * controller.viewport.width;
-      controller.set({ ...controller.viewport, from: event.start - span / 4, to: event.start - span / 4 + span });
-      controller.showRow(event.row);
-      return event as { start: number; duration: number; row: number; lane: number };
-    },
-    { category, index },
-  );
-  await settled(page);
-  return page.evaluate(({ start, duration, row, lane }) => {
-    const { controller } = (globalThis as any).flopwatch;
-    const { from, to, width } = controller.viewport;
-    const line = controller.lineOf(row);
-    return { x: ((start + duration / 2 - from) / (to - from)) * width, y: controller.topOf(line) + (lane + 0.5) * line.laneHeight };
-  }, place);
-};
 
 test("a double-click zooms to what was clicked, whatever was selected before", async () => {
   const page = await open("&sel=cuda_memcpy_h2d:3");
@@ -66,38 +42,6 @@ test("a double-click on nothing moves nothing", async () => {
   await tracks(page).dblclick({ position: { x: 300, y: 5 } });
   await settled(page);
   expect(await told(page)).toMatchObject({ from: before.from, to: before.to });
-});
-
-test("where a GPU is idle one reads for how long, and the legend says what the hatching is", async () => {
-  const page = await open("", "launches.h5");
-  await placeOf(page, "cuda_kernel", 100);
-  const gap = await page.evaluate(() => {
-    const { controller } = (globalThis as any).flopwatch;
-    const { picker, viewport } = controller;
-    for (const { row, first, count } of picker.view.idle) {
-      for (let at = first; at < first + count; at += 1) {
-        const [begin, end] = [picker.begin(at), picker.end(at)];
-        const line = controller.lineOf(row);
-        const x = ((begin + (end - begin) / 2 - viewport.from) / (viewport.to - viewport.from)) * viewport.width;
-        const y = controller.topOf(line) + line.laneHeight / 2;
-        if (x > 20 && x < viewport.width - 20 && y > 0 && y < controller.height - 20 && controller.pick(x, y)?.at === at) {
-          return { x, y, length: end - begin };
-        }
-      }
-    }
-    return undefined;
-  });
-  expect(gap).toBeDefined();
-  const box = (await tracks(page).boundingBox())!;
-  await page.mouse.move(box.x + gap!.x, box.y + gap!.y);
-  const tooltip = page.locator(".tooltip");
-  await tooltip.getByText("GPU idle").waitFor();
-  expect(await tooltip.innerText()).toMatch(/\d (ns|µs|ms)/);
-  const legend = page.locator(".legend").getByRole("button", { name: "GPU idle" });
-  await legend.click();
-  expect(await legend.getAttribute("aria-pressed")).toBe("false");
-  await page.mouse.move(box.x + gap!.x + 1, box.y + gap!.y);
-  await tooltip.waitFor({ state: "detached" });
 });
 
 test("the strip of all events shows where there are many", async () => {

@@ -66,6 +66,18 @@ pub struct Report {
     /// What the first capture holds beside its events.
     #[serde(default)]
     pub parts: Vec<HeldPart>,
+    /// The captures of files that end before their end, in their order.
+    #[serde(default)]
+    pub cut: Vec<CutCapture>,
+}
+
+/// A capture of a file that ends before its end: how much of it is missing cannot be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutCapture {
+    /// Number of the capture among the inputs, from 0.
+    pub input: usize,
+    /// Events that were read of it.
+    pub events: u64,
 }
 
 /// Why there is no result.
@@ -152,6 +164,7 @@ pub fn run(job: &Job) -> Result<(), Error> {
             .first()
             .map(|capture| capture.parts.clone())
             .unwrap_or_default(),
+        cut: captures.iter().enumerate().filter_map(cut).collect(),
     };
     write_report(job, &report)
 }
@@ -162,6 +175,16 @@ struct CaptureInput {
     totals: Totals,
     transformed_on: Option<TransformedOn>,
     parts: Vec<HeldPart>,
+}
+
+/// What is reported of a capture whose file was cut; `None` of any other.
+fn cut((input, capture): (usize, &CaptureInput)) -> Option<CutCapture> {
+    let losses = capture.timeline.capture.losses.list();
+    let events = capture.totals.events;
+    losses
+        .iter()
+        .any(Loss::is_of_a_cut_file)
+        .then_some(CutCapture { input, events })
 }
 
 /// Reads a capture; `name` is its session's identifier where it has none.
@@ -205,8 +228,11 @@ fn read(job: &Job, path: &Path, name: &str) -> Result<CaptureInput, Error> {
 fn pass_summary(job: &Job, input: &Path) -> Result<(), Error> {
     let summary = read_summary(File::open(input).map_err(io(input))?, input)?;
     let mut file = File::create(&job.output).map_err(io(&job.output))?;
+    let events = summary.total_events;
+    let is_cut = summary.drops.iter().any(Loss::is_of_a_cut_file);
     let report = Report {
-        total_events: summary.total_events,
+        total_events: events,
+        cut: is_cut.then_some(CutCapture { input: 0, events }).into_iter().collect(),
         transformed_on: summary.transformed_on.clone(),
         ..Report::default()
     };

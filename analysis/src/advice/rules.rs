@@ -92,6 +92,7 @@ pub(super) static ALL: &[&dyn Rule] = &[
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     use flopwatch_model::{Loss, LossReason, Timeline};
 
@@ -181,6 +182,34 @@ mod tests {
             for found in &advice.findings {
                 let may_be_sure = found.area == Area::Capture || found.confidence == Confidence::Low;
                 assert!(may_be_sure, "{}: {found:?}", rule.about().id);
+            }
+        }
+    }
+
+    #[test]
+    fn no_rule_speaks_of_what_stands_above_or_below_its_finding() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/advice/rules");
+        let files: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .collect();
+        assert_eq!(files.len(), rules::ALL.len());
+        for file in files {
+            let source = std::fs::read_to_string(&file).unwrap();
+            // A sentence goes on behind the backslash at the end of its line.
+            let words: Vec<&str> = source.split_whitespace().filter(|word| *word != "\\").collect();
+            let text = words.join(" ").to_lowercase();
+            for place in [
+                "findings below",
+                "finding below",
+                "below it",
+                "findings above",
+                "finding above",
+                "above it",
+                "next finding",
+                "see the findings",
+            ] {
+                assert!(!text.contains(place), "{}: {place}", file.display());
             }
         }
     }

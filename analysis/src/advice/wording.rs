@@ -1,6 +1,7 @@
 //! Figures in sentences, as pages show them.
 
 use flopwatch_model::approximate;
+pub(crate) use flopwatch_report::page::figure::count;
 use flopwatch_report::page::{Unit, figure};
 
 /// A length of time: `4.49 ms`.
@@ -17,11 +18,6 @@ pub(super) fn bytes(bytes: u64) -> String {
 pub(super) fn share(part: u64, whole: u64) -> String {
     let whole = approximate(whole.max(1).into());
     figure::number(approximate(part.into()) / whole, Unit::Ratio)
-}
-
-/// `1 copy`, `2 copies`.
-pub(crate) fn count(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// A text as it begins a sentence.

@@ -37,7 +37,7 @@ impl Default for AdviceParams {
 
 impl Analysis for AdviceAnalysis {
     const NAME: &'static str = "advice";
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
     const ABOUT: &'static str = "What makes the capture slow, why, what mending it is worth, and what to do.";
     const TITLE: &'static str = "Advice";
     const GROUP: Group = Group::Advice;

@@ -4,6 +4,7 @@ mod csv;
 
 pub(crate) use csv::csv;
 
+use flopwatch_report::page::figure::count;
 use flopwatch_report::page::grid::{Grid, GridColumn};
 use flopwatch_report::page::text::no_room;
 use flopwatch_report::{Layout, Tone};
@@ -38,7 +39,10 @@ pub(crate) fn table(summary: &Summary, top: usize, layout: Layout) -> String {
         line(&mut out, &layout.paint(Tone::Note, &text));
     }
     if summary.redactions > 0 {
-        line(&mut out, &format!("Redacted: {} secrets in names", summary.redactions));
+        line(
+            &mut out,
+            &format!("Redacted: {} in names", count(summary.redactions, "secret", "secrets")),
+        );
     }
     if is_cut {
         out.push('\n');
@@ -61,11 +65,11 @@ fn line(out: &mut String, text: &str) {
 fn header(out: &mut String, summary: &Summary, layout: Layout) {
     let mut put = |text: &str| line(out, &layout.wrapped(text, 2));
     let source = &summary.source;
-    let events = summary.total_events;
+    let events = count(summary.total_events, "event", "events");
     let window = duration(precise(summary.window_ns));
     // Not every source tells its version.
     let tool = format!("{} {}", source.tool, source.tool_version);
-    put(&format!("{}: {events} events in {window}", tool.trim()));
+    put(&format!("{}: {events} in {window}", tool.trim()));
     for gpu in &summary.gpus {
         let share = gpu.busy_ratio_of_window * 100.0;
         let at_work = gpu.busy_ratio_of_events_span * 100.0;

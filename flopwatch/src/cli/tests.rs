@@ -113,6 +113,17 @@ fn reports_are_named_as_clients_know_them() {
     }
 }
 
+#[test]
+fn a_report_of_the_earlier_suite_is_said_to_be_one_and_names_its_analysis() {
+    let command = Cli::command();
+    for name in ["timeline", "hta", "memory", "compile"] {
+        let report = command.find_subcommand(name).unwrap();
+        let about = report.get_about().unwrap().to_string();
+        let analysis = format!("`analyze profiler-{name}` under its name in an earlier suite");
+        assert!(about.contains(&analysis), "{name}: {about}");
+    }
+}
+
 /// A command line of each command that prints a result.
 const PRINTING: [&[&str]; 9] = [
     &["summary", "trace.json"],

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flopwatch_model::{Capture, Category, Event, Events, Row, Track};
+use flopwatch_report::page::figure::count;
 use flopwatch_summary::Summary;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
@@ -239,9 +240,8 @@ fn a_conversion_gives_the_same_events_and_replaces_nothing_unless_told() {
     assert_eq!(listing(folder.path()), ["copy.h5", "timeline.h5"]);
 }
 
-#[test]
-fn of_a_trace_that_was_cut_the_rest_is_read_and_that_is_said() {
-    let folder = tempfile::tempdir().unwrap();
+/// A trace of two events, and one that ends in the second of them.
+fn whole_and_cut() -> [(&'static str, String, bool); 2] {
     let event = |start: u32| {
         format!(r#"{{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": {start}, "dur": 1}}"#)
     };
@@ -250,23 +250,66 @@ fn of_a_trace_that_was_cut_the_rest_is_read_and_that_is_said() {
         event(10),
         event(20)
     );
+    let cut = whole[..whole.len() - 20].to_owned();
+    [("whole", whole, false), ("cut", cut, true)]
+}
+
+#[test]
+fn of_a_trace_that_was_cut_the_rest_is_read_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
     let words = "ends before its end (events read: 1): ";
-    for (name, content, is_cut) in [
-        ("whole", whole.as_str(), false),
-        ("cut", &whole[..whole.len() - 20], true),
-    ] {
+    for (name, content, is_cut) in whole_and_cut() {
         let trace = folder.path().join(format!("{name}.json"));
         std::fs::write(&trace, content).unwrap();
         let timeline = folder.path().join(format!("{name}.h5"));
-        for output in [
-            flopwatch(&["convert", "--quiet"], &[&trace, &timeline]),
-            flopwatch(&["summary", "--quiet"], &[&timeline]),
-        ] {
+        let converted = flopwatch(&["convert", "--quiet"], &[&trace, &timeline]);
+        let events = if is_cut { "1 event" } else { "2 events" };
+        assert_eq!(
+            String::from_utf8_lossy(&converted.stdout),
+            format!("{}: {events}\n", timeline.display())
+        );
+        for output in [converted, flopwatch(&["summary", "--quiet"], &[&timeline])] {
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{errors}");
             assert_eq!(errors.contains(words), is_cut, "{errors}");
         }
     }
+}
+
+#[test]
+fn every_command_that_reads_a_capture_says_on_standard_error_which_one_was_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let traces = whole_and_cut().map(|(name, content, _)| {
+        let trace = folder.path().join(format!("{name}.json"));
+        std::fs::write(&trace, content).unwrap();
+        trace
+    });
+    let [whole, cut] = traces.each_ref().map(PathBuf::as_path);
+    let csv = folder.path().join("events.csv");
+    let csv = csv.to_str().unwrap();
+    let export = ["export", "--quiet", "--force", "--to", "csv", "--output", csv];
+    let cases: [(&[&str], &[&Path]); 6] = [
+        (&["summary", "--quiet"], &[cut]),
+        (&["analyze", "--quiet", "idle"], &[cut]),
+        (&["analyze", "--quiet", "idle", "-o", csv, "--force"], &[cut]),
+        (&export, &[cut]),
+        (&["diagnose", "--quiet"], &[cut]),
+        (&["compare", "--quiet", "--fail-on", "never"], &[whole, cut]),
+    ];
+    for (arguments, files) in cases {
+        let output = flopwatch(arguments, files);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        let told = errors.lines().filter(|line| line.contains("ends before its end"));
+        let told: Vec<&str> = told.collect();
+        let expected = format!("flopwatch: {}: ends before its end (events read: 1): ", cut.display());
+        assert!(
+            matches!(told.as_slice(), [line] if line.starts_with(&expected)),
+            "{arguments:?}: {errors}"
+        );
+    }
+    let output = flopwatch(&["analyze", "--quiet", "idle"], &[whole]);
+    assert!(!text(&output).contains("ends before its end"), "{}", text(&output));
 }
 
 #[test]
@@ -514,7 +557,8 @@ fn reports_of_nsight_compute_are_opened_without_it() {
         let folder = tempfile::tempdir().unwrap();
         let message = flopwatch(&["convert", "--quiet"], &[&path, &folder.path().join("kernels.h5")]);
         let held = summary.profiled;
-        let expected = format!("{} profiled launches with {} metrics\n", held.launches, held.metrics);
+        let launches = count(held.launches, "profiled launch", "profiled launches");
+        let expected = format!("{launches} with {}\n", count(held.metrics, "metric", "metrics"));
         assert!(
             held.launches > 0 && text(&message).contains(&expected),
             "{report}: {}",

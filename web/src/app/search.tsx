@@ -1,9 +1,9 @@
 /** Search by name, with the next hit and the one before. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import * as format from "../view/format";
 import type { Workspace } from "../workspace/workspace";
 import { isTyping } from "./app";
+import { hitCount } from "./hit-count";
 
 /** Typing pauses before the search begins, ms. */
 const PAUSE = 150;
@@ -40,7 +40,7 @@ export function Search({ workspace }: { workspace: Workspace }) {
       input.current?.blur();
     }
   };
-  const { hits, searchProblem } = workspace;
+  const { hit, hits, searchProblem } = workspace;
   return (
     <search>
       <input
@@ -60,7 +60,7 @@ export function Search({ workspace }: { workspace: Workspace }) {
       )}
       {hits && (
         <>
-          <span class="count">{hits.events === undefined ? `${format.grouped(hits.matchingNames)} names` : format.grouped(hits.events)}</span>
+          <span class="count">{hitCount(hits, hit)}</span>
           <button type="button" aria-label="Hit before" title="Hit before (Shift+Enter)" onClick={() => void workspace.step(false)}>
             ↑
           </button>

@@ -1,10 +1,10 @@
 /** Search: which names match, how their events are spread, and the next one from a time on. */
 
-import { chunksWithin } from "../timeline/tiles";
+import { chunkOf, chunksWithin } from "../timeline/tiles";
 import { shortName } from "../view/names";
 import { lowerBound } from "./draw";
 import { matcher } from "./names";
-import { type EventPlace, type EventValue, type Hits, STRIP } from "./protocol";
+import { type EventPlace, type EventValue, type Hit, type Hits, STRIP } from "./protocol";
 import type { Session, Stale } from "./session";
 
 /** More events are not counted one by one. */
@@ -12,6 +12,8 @@ const MOST_COUNTED = 4_000_000;
 
 export class Finder {
   private names: readonly Uint8Array[] = [];
+  /** How many events match in each chunk of the categories that have any; undefined where they were too many to count. */
+  private counts: ReadonlyMap<number, Uint32Array> | undefined;
 
   constructor(private readonly session: Session) {}
 
@@ -20,20 +22,25 @@ export class Finder {
     // What is shown is found, too.
     const matches = (name: string) => matchesText(name) || matchesText(shortName(name));
     const lists = await Promise.all(this.session.file.categories.map((category) => category.names()));
-    this.names = lists.map((list) => Uint8Array.from(list, (name) => (text !== "" && matches(name) ? 1 : 0)));
-    const matchingNames = this.names.reduce((sum, flags) => sum + count(flags), 0);
+    const names = lists.map((list) => Uint8Array.from(list, (name) => (text !== "" && matches(name) ? 1 : 0)));
+    this.names = names;
+    this.counts = undefined;
+    const matchingNames = names.reduce((sum, flags) => sum + count(flags), 0);
     const strip = new Uint32Array(STRIP);
     const wanted = this.categories();
     const sum = wanted.reduce((sum, at) => sum + (this.session.file.categories[at]?.count ?? 0), 0);
     if (sum > MOST_COUNTED) {
-      return { names: this.names, matchingNames, events: undefined, strip };
+      return { names, matchingNames, events: undefined, strip };
     }
+    const counts = new Map<number, Uint32Array>();
     let events = 0;
     const [begin, end] = this.session.file.header.extent;
     const width = Math.max(1, end - begin) / STRIP;
     for (const category of wanted) {
-      const flags = this.names[category] as Uint8Array;
+      const flags = names[category] as Uint8Array;
       const chunks = this.session.category(category).tiles.first.length;
+      const ofChunks = new Uint32Array(chunks);
+      counts.set(category, ofChunks);
       for (let chunk = 0; chunk < chunks; chunk += 1) {
         const [block] = await this.session.blocks.get(category, [chunk]);
         if (stale()) {
@@ -42,17 +49,21 @@ export class Finder {
         for (let at = 0; block && at < block.start.length; at += 1) {
           if (flags[block.name[at] as number] === 1) {
             events += 1;
+            ofChunks[chunk] = (ofChunks[chunk] as number) + 1;
             const bin = Math.min(STRIP - 1, Math.floor(((block.start[at] as number) - begin) / width));
             strip[bin] = (strip[bin] as number) + 1;
           }
         }
       }
     }
-    return { names: this.names, matchingNames, events, strip };
+    if (this.names === names) {
+      this.counts = counts;
+    }
+    return { names, matchingNames, events, strip };
   }
 
   /** The matching event that starts next after `from`, or after `time` where there is no such event yet; or the one before. */
-  async next(from: EventPlace | undefined, time: number, forward: boolean): Promise<EventPlace | undefined> {
+  async next(from: EventPlace | undefined, time: number, forward: boolean): Promise<Hit | undefined> {
     const start = from?.start ?? time;
     let best: EventPlace | undefined;
     for (const category of this.categories()) {
@@ -61,7 +72,34 @@ export class Finder {
         best = found;
       }
     }
-    return best;
+    return best && { ...best, rank: await this.rank(best) };
+  }
+
+  /** The place of a matching event among all that match, from 1 on; undefined where they were too many to count. */
+  private async rank(event: EventPlace): Promise<number | undefined> {
+    const { counts, names } = this;
+    if (!counts) {
+      return undefined;
+    }
+    let rank = 1;
+    for (const [category, ofChunks] of counts) {
+      const { tiles } = this.session.category(category);
+      const isOwn = category === event.category;
+      // Times are whole ns. Of events that start together those of an earlier category come first.
+      const until = category < event.category ? event.start + 1 : event.start;
+      const last = isOwn ? chunkOf(tiles, event.index) : tiles.tMin.findLastIndex((time) => time < until);
+      if (last < 0) {
+        continue;
+      }
+      rank += ofChunks.subarray(0, last).reduce((sum, one) => sum + one, 0);
+      const [block] = await this.session.blocks.get(category, [last]);
+      const flags = names[category];
+      const end = block ? (isOwn ? event.index - block.first : lowerBound(block.start, until)) : 0;
+      for (let at = 0; block && flags && at < end; at += 1) {
+        rank += flags[block.name[at] as number] as number;
+      }
+    }
+    return rank;
   }
 
   /** The first event of a name; with a value, the first that has it. */

@@ -33,10 +33,7 @@ export async function flowOf(session: Session, ref: EventRef): Promise<Flow> {
   const event = await session.place(ref);
   const own = session.category(ref.category);
   if (calls >= 0 && own.tiles.columns.includes("launch")) {
-    const chunk = chunkOf(own.tiles, ref.index);
-    const column = await session.column(ref.category, chunk, "launch");
-    const index = column?.[ref.index - (own.tiles.first[chunk] as number)] ?? NO_LAUNCH;
-    const launch = index === NO_LAUNCH ? undefined : await session.place({ category: calls, index });
+    const launch = await launchOf(session, ref);
     return { ...NO_FLOW, launch, ancestors: launch ? await ancestorsOf(session, launch) : [] };
   }
   const ancestors = await ancestorsOf(session, event);
@@ -47,6 +44,19 @@ export async function flowOf(session: Session, ref: EventRef): Promise<Flow> {
   const { launched, more } = await launchedBy(session, made.indexes, event.start);
   launched.sort((a, b) => a.start - b.start);
   return { launch: undefined, launched, more: more || made.more, ancestors };
+}
+
+/** The call that launched GPU work; undefined where it was not recorded. */
+export async function launchOf(session: Session, { category, index }: EventRef): Promise<EventPlace | undefined> {
+  const calls = session.file.categories.findIndex(({ name }) => name === "cuda_api");
+  const { tiles } = session.category(category);
+  if (calls < 0 || !tiles.columns.includes("launch")) {
+    return undefined;
+  }
+  const chunk = chunkOf(tiles, index);
+  const column = await session.column(category, chunk, "launch");
+  const launch = column?.[index - (tiles.first[chunk] as number)] ?? NO_LAUNCH;
+  return launch === NO_LAUNCH ? undefined : session.place({ category: calls, index: launch });
 }
 
 /** The calls of the event's thread while it runs. */

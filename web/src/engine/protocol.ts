@@ -108,6 +108,21 @@ export interface Flow {
   readonly more: boolean;
 }
 
+/** A time in which the device of a row does nothing, as the row shows it. */
+export interface IdleTime {
+  readonly row: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Why a device did nothing. */
+export interface IdleCause {
+  /** In words. */
+  readonly words: string;
+  /** The event of the host that tells it; undefined where none was recorded. */
+  readonly place: EventPlace | undefined;
+}
+
 /** What is searched for. */
 export interface Query {
   readonly text: string;
@@ -125,6 +140,12 @@ export interface Hits {
   readonly events: number | undefined;
   /** Events that match, in each part of the strip. */
   readonly strip: Uint32Array;
+}
+
+/** An event that matches a search. */
+export interface Hit extends EventPlace {
+  /** Its place among all that match, by start, from 1 on; undefined where they were too many to count. */
+  readonly rank: number | undefined;
 }
 
 /** An area of the timeline. */
@@ -196,8 +217,10 @@ export interface Calls {
   view(request: ViewRequest): View | undefined;
   event(ref: EventRef): EventDetails;
   flow(ref: EventRef): Flow;
+  /** Undefined where no work of the device ends the time. */
+  idleCause(idle: IdleTime): IdleCause | undefined;
   search(query: Query): Hits | undefined;
-  next(from: EventPlace | undefined, time: number, forward: boolean): EventPlace | undefined;
+  next(from: EventPlace | undefined, time: number, forward: boolean): Hit | undefined;
   /** The first event of a name; with a value, the first that has it. */
   instanceOf(category: number, text: string, value: EventValue | undefined): EventPlace | undefined;
   /** The event of the same name that is next longer, or next shorter. */

@@ -134,6 +134,7 @@ test("next and previous walk over every hit once, in order, there and back", asy
   const seen: number[] = [];
   let at = await finder.next(undefined, 0, true);
   while (at && seen.length < 10_000) {
+    expect(at.rank).toBe(seen.length + 1);
     expect(at.start).toBeGreaterThanOrEqual((await session.place({ category: 0, index: seen.at(-1) ?? 0 })).start * (seen.length > 0 ? 1 : 0));
     seen.push(at.index);
     at = await finder.next(at, 0, true);
@@ -142,10 +143,26 @@ test("next and previous walk over every hit once, in order, there and back", asy
   const back: number[] = [];
   at = await finder.next(undefined, Number.MAX_SAFE_INTEGER, false);
   while (at && back.length < 10_000) {
+    expect(at.rank).toBe((hits?.events ?? 0) - back.length);
     back.push(at.index);
     at = await finder.next(at, 0, false);
   }
   expect(back.reverse()).toEqual(seen);
+});
+
+test("hits of several categories are counted in the order in which they are walked over", async () => {
+  const finder = new Finder(session);
+  const hits = await finder.search("/memcpy|layer 1/", never);
+  const categories = new Set<number>();
+  let at = await finder.next(undefined, 0, true);
+  for (let rank = 1; at && rank < 10_000; rank += 1) {
+    expect(at.rank).toBe(rank);
+    categories.add(at.category);
+    at = await finder.next(at, 0, true);
+  }
+  expect(categories.size).toBeGreaterThan(2);
+  at = await finder.next(undefined, Number.MAX_SAFE_INTEGER, false);
+  expect(at?.rank).toBe(hits?.events);
 });
 
 test("a kernel is found by its short name, which its full one does not contain", async () => {

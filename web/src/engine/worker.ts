@@ -10,7 +10,7 @@ import { unpacked } from "../hdf5/filters";
 import { openTimeline, type TimelineFile } from "../timeline/file";
 import { nsPerPixel, padded, whole, within } from "../view/scale";
 import type { Finder } from "./find";
-import type { Added, Area, Call, EventPlace, EventRef, EventValue, First, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
+import type { Added, Area, Call, EventPlace, EventRef, EventValue, First, IdleTime, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
 import { Session } from "./session";
 
 interface Scope {
@@ -31,6 +31,7 @@ const later = {
   find: () => import("./find"),
   flow: () => import("./flow"),
   held: () => import("./held"),
+  idle: () => import("./idle"),
   prelude: () => import("../timeline/prelude"),
 };
 
@@ -169,6 +170,8 @@ async function answer(request: Request): Promise<unknown> {
       return open().event(args[0] as EventRef);
     case "flow":
       return (await later.flow()).flowOf(open(window), args[0] as EventRef);
+    case "idleCause":
+      return (await later.idle()).idleCauseOf(open(window), args[0] as IdleTime);
     case "search":
       return (await finding()).search((args[0] as Query).text, stale);
     case "next":

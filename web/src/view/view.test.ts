@@ -62,6 +62,15 @@ test("what is shown moves the view as little as lets one see it", () => {
   expect(revealed(view, 0, 500_000, 4, AXIS).to - revealed(view, 0, 500_000, 4, AXIS).from).toBeGreaterThan(500_000);
 });
 
+test("a jump to a gap of a few pixels zooms until it fills an eighth of the view, and can be read", () => {
+  const minute = { begin: 0, end: 60_000_000_000 };
+  const gap = [31_000_000_000, 31_002_400_000] as const;
+  const seen = revealed(fitted(1024, minute), ...gap, 24, minute);
+  const pixels = gap.map((time) => toPixel(seen, time));
+  expect(pixels[1]! - pixels[0]!).toBeCloseTo(1024 / 8, 3);
+  expect((pixels[0]! + pixels[1]!) / 2).toBeCloseTo(512, 3);
+});
+
 test("what is followed to is seen beside where one came from, at the same scale", () => {
   const view = within(1000, 2000, 500, AXIS);
   expect(followed(view, [1500, 1600], [1100, 1150], AXIS)).toEqual(view);

@@ -1,13 +1,14 @@
 /** Where the user is: the page, what is selected and searched there, the ways from one to the other, and the address of it all. */
 
 import { patternProblem } from "../engine/names";
-import type { Area, EventDetails, EventPlace, EventRef, EventValue } from "../engine/protocol";
+import type { Area, EventDetails, EventPlace, EventRef, EventValue, IdleTime } from "../engine/protocol";
 import type { Place as PagePlace } from "../generated/catalogue";
 import { shortName } from "../view/names";
 import { type Address, hashOf, landingPage } from "./address";
 import { AddressBar } from "./address-bar";
 import { joined } from "./names";
 import { OpenFile } from "./open-file";
+import { listUrl } from "./prelude";
 import type { Goal, Mark } from "./state";
 
 /** A place that an analysis names is to be so many pixels wide at least. */
@@ -176,18 +177,42 @@ export abstract class Navigation extends OpenFile {
     }
   }
 
-  private async goTo(place: EventPlace): Promise<void> {
+  /** Goes to an event; from a time that leads there, at the same scale. */
+  private async goTo(place: EventPlace, followed?: Mark): Promise<void> {
     this.bar.leave();
-    this.turnTo(place);
+    this.turnTo(place, followed);
     await this.select(place);
   }
 
   /** Follows a flow from the selected event to `place`, and selects that. */
   async follow(place: EventPlace): Promise<void> {
     const { selected } = this;
-    this.bar.leave();
-    this.turnTo(place, selected && { from: selected.start, to: selected.start + selected.duration });
-    await this.select(place);
+    await this.goTo(place, selected && { from: selected.start, to: selected.start + selected.duration });
+  }
+
+  /**
+   * Leads from a time in which a GPU did nothing to what it waited for. Where that is not known the time becomes the area, and
+   * the analysis of idle time is shown. `isWanted` says whether that is still wanted when the cause is found.
+   */
+  async explain(idle: IdleTime, isWanted: () => boolean): Promise<void> {
+    const { row, from, to } = idle;
+    try {
+      const cause = await this.engine.call("idleCause", { row, from, to });
+      if (!isWanted()) {
+        return;
+      }
+      if (cause?.place) {
+        await this.goTo(cause.place, { from, to });
+        return;
+      }
+      const chosen = this.choose({ from, to, rows: [row] });
+      if (this.url !== undefined && listUrl(this.url) !== undefined) {
+        this.chooseAnalysis("idle");
+      }
+      await chosen;
+    } catch (error) {
+      this.report(error);
+    }
   }
 
   /** Shows an event in the timeline. */

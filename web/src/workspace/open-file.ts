@@ -1,7 +1,7 @@
 /** The open file: what the timeline shows of it, what is chosen in it, and what of it was read. */
 
 import { ClosedFile, Engine } from "../engine/client";
-import type { Added, Area, AreaStats, EventDetails, EventPlace, Flow, Held, Hits, Loaded, Place } from "../engine/protocol";
+import type { Added, Area, AreaStats, EventDetails, Flow, Held, Hit, Hits, Loaded, Place } from "../engine/protocol";
 import { parseSummary, type Summary } from "../summary/summary";
 import type { Header } from "../timeline/header";
 import { type Branch, counterGroups, treeOf } from "../view/tree";
@@ -47,7 +47,8 @@ export abstract class OpenFile extends Appearance {
   hits: Hits | undefined;
   /** 1 for each name that matches the search, over all categories. */
   hitFlags: Uint8Array | undefined;
-  hit: EventPlace | undefined;
+  /** The hit that a walk led to. */
+  hit: Hit | undefined;
   /** What a screen reader says. */
   announcement = "";
   /** What is seen, for the address. */

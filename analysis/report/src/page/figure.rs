@@ -37,6 +37,11 @@ pub fn number(value: f64, unit: Unit) -> String {
     }
 }
 
+/// A number of things, by their name for one and that for any other number: `1 copy`, `2 copies`.
+pub fn count(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// A value as a number, where it is one.
 pub(crate) fn value_of(cell: &Cell) -> Option<f64> {
     match cell {
@@ -134,5 +139,11 @@ mod tests {
         for (cell, unit, expected) in cases {
             assert_eq!(shown(&cell, unit), expected, "{cell:?}");
         }
+    }
+
+    #[test]
+    fn one_thing_is_told_in_the_singular_and_none_as_several() {
+        let told = [0, 1, 2].map(|events| count(events, "event", "events"));
+        assert_eq!(told, ["0 events", "1 event", "2 events"]);
     }
 }

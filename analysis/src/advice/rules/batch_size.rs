@@ -97,7 +97,7 @@ impl Rule for BatchSize {
         .evidence("time of grids smaller than the GPU", grids.small_ns, Unit::Ns)
         .evidence("memory reserved", reserved, Unit::Bytes)
         .do_this("Double the batch, capture again, and compare the time per sample (analysis `compare`): while it falls, go on, as far as memory and convergence allow.")
-        .do_this("Where one request must be fast (inference), the batch is not to blame: see the findings on launches and small kernels.")
+        .do_this("Where one request must be fast (inference), the batch is not to blame: look at its launches (analysis `launches`) and at the lengths of its kernels.")
         .into()
     }
 

@@ -10,6 +10,7 @@ import { type Axis, covers, focused, followed, nsPerPixel, padded, panned, revea
 import { settings } from "../../workspace/settings";
 import { Signal } from "../../workspace/store";
 import type { Workspace } from "../../workspace/workspace";
+import { IdleLead } from "./idle-lead";
 import { drawOverlay } from "./overlay";
 import { Picker } from "./picking";
 import { Renderer } from "./renderer";
@@ -71,6 +72,8 @@ export class Controller {
   readonly figures: FrameFigures = { frames: [], draws: 0, instances: 0, viewMs: 0, firstPaintMs: undefined };
   /** What the picture is of. Rows that are added come with the picture that has them. */
   drawn: Header | undefined;
+  /** The way from idle time to its cause. */
+  readonly lead: IdleLead;
   /** What the density was asked of. */
   private denseOf: Header | undefined;
   private tree: Workspace["tree"];
@@ -93,6 +96,7 @@ export class Controller {
     dark: boolean,
   ) {
     this.theme = colors(dark);
+    this.lead = new IdleLead(workspace);
     this.drawn = workspace.shown;
     this.tree = workspace.tree;
     const width = Math.max(1, stage.tracks.clientWidth);
@@ -470,8 +474,12 @@ export class Controller {
     this.schedule();
   }
 
-  /** Selects what is at a place, or nothing. */
+  /** Selects what is at a place, or nothing; idle time leads to its cause. */
   async click(x: number, y: number): Promise<void> {
+    if (this.lead.askedAt(x, y)) {
+      return;
+    }
+    this.lead.forget();
     const found = this.pick(x, y);
     const { workspace, picker } = this;
     const line = this.lineAt(y);
@@ -480,6 +488,10 @@ export class Controller {
     }
     if (workspace.area) {
       await workspace.choose(undefined);
+    }
+    if (found && picker?.kind(found.at) === KIND.idle) {
+      await this.lead.begin(picker, found.at, x, y);
+      return;
     }
     if (!found || !picker || picker.kind(found.at) >= KIND.counter) {
       await workspace.select(undefined);
@@ -490,10 +502,12 @@ export class Controller {
 
   /** Selects what is at a place and zooms to it: to the middle third, and when it is there already, to all of the view. */
   async zoomTo(x: number, y: number): Promise<void> {
-    const { picker } = this;
+    const idle = this.lead.askedAt(x, y);
     const found = this.pick(x, y);
-    if (found && picker?.kind(found.at) === KIND.idle) {
-      this.set(focused(picker.begin(found.at), picker.end(found.at), this.viewport.width, this.axis));
+    this.lead.forget();
+    if (idle) {
+      this.set(focused(idle.from, idle.to, this.viewport.width, this.axis));
+      this.showRow(idle.row);
     } else if (found) {
       await this.click(x, y);
       if (this.workspace.selected) {

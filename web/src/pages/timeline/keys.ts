@@ -5,6 +5,7 @@ import { moved } from "../../view/layout";
 import { COLORINGS } from "../../view/palette";
 import { toTime } from "../../view/scale";
 import type { Controller } from "./controller";
+import { explainBefore, explainPointed } from "./idle-lead";
 
 /** Pixels per second while a key is held. */
 const PAN_SPEED = 900;
@@ -122,7 +123,10 @@ function act(controller: Controller, event: KeyboardEvent, key: string): boolean
       if (onButton) {
         return false;
       }
-      return foldFocus(controller);
+      return explainPointed(controller) || foldFocus(controller);
+    case "i":
+      explainBefore(controller);
+      return true;
     case "c":
       return foldFocus(controller);
     case "p": {

@@ -5,10 +5,10 @@ import { settings } from "../../workspace/settings";
 import type { Controller, Stage } from "./controller";
 
 /** A press that moves less is a click. */
-const CLICK_PIXELS = 4;
+export const CLICK_PIXELS = 4;
 
 /** A second click within so long belongs to the first, ms. */
-const DOUBLE_CLICK_INTERVAL = 400;
+export const DOUBLE_CLICK_INTERVAL = 400;
 
 /** How much a wheel's step zooms. */
 const ZOOM_PER_PIXEL = 0.0025;

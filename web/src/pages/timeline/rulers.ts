@@ -5,7 +5,7 @@ import * as format from "../../view/format";
 import { nsPerPixel, toPixel } from "../../view/scale";
 import type { Controller } from "./controller";
 import { prepare } from "./overlay";
-import { ticks, tickStep } from "./ticks";
+import { apart, type AxisText, ticks, tickStep } from "./ticks";
 
 export const RULER_HEIGHT = 26;
 export const STRIP_HEIGHT = 18;
@@ -19,15 +19,13 @@ export function drawRuler(canvas: HTMLCanvasElement, controller: Controller): vo
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
   const step = tickStep(nsPerPixel(viewport));
+  context.fillStyle = theme.faint;
   for (const at of ticks(viewport.from, viewport.to, step)) {
-    const x = Math.round(toPixel(viewport, at));
-    context.fillStyle = theme.faint;
-    context.fillRect(x, RULER_HEIGHT - 7, 1, 7);
-    const text = format.tick(at, step, workspace.timeFormat, workspace.header?.startUtcNs);
-    // A part of a figure would be another one.
-    if (x + 4 + context.measureText(text).width <= viewport.width) {
-      context.fillText(text, x + 4, RULER_HEIGHT / 2 - 1);
-    }
+    context.fillRect(Math.round(toPixel(viewport, at)), RULER_HEIGHT - 7, 1, 7);
+  }
+  for (const { text, x, color } of apart(textsOf(context, controller, step), viewport.width)) {
+    context.fillStyle = color;
+    context.fillText(text, x, RULER_HEIGHT / 2 - 1);
   }
   context.fillStyle = theme.hit;
   for (const mark of workspace.marks) {
@@ -40,7 +38,6 @@ export function drawRuler(canvas: HTMLCanvasElement, controller: Controller): vo
     context.fill();
     if (mark.to > mark.from) {
       context.fillRect(left, RULER_HEIGHT - 3, right - left, 2);
-      context.fillText(format.duration(mark.to - mark.from), Math.max(4, left + 8), 6);
     }
   }
   if (controller.pointer !== undefined) {
@@ -53,6 +50,22 @@ export function drawRuler(canvas: HTMLCanvasElement, controller: Controller): vo
     context.fillStyle = theme.onBar;
     context.fillText(text, x + 4, 8);
   }
+}
+
+/** What is written at the axis: the lengths of marks, which come first where two texts have one place, and the times. */
+function textsOf(context: CanvasRenderingContext2D, { viewport, theme, workspace }: Controller, step: number): (AxisText & { readonly color: string })[] {
+  const widthOf = (text: string) => context.measureText(text).width;
+  const seen = workspace.marks.filter(({ from, to }) => to > from && to > viewport.from && from < viewport.to);
+  const lengths = seen.map(({ from, to }) => {
+    const text = format.duration(to - from);
+    const width = widthOf(text);
+    return { text, width, x: Math.max(4, Math.min(toPixel(viewport, from) + 8, viewport.width - width - 4)), color: theme.hit };
+  });
+  const times = ticks(viewport.from, viewport.to, step).map((at) => {
+    const text = format.tick(at, step, workspace.timeFormat, workspace.header?.startUtcNs);
+    return { text, width: widthOf(text), x: Math.round(toPixel(viewport, at)) + 4, color: theme.faint };
+  });
+  return [...lengths, ...times];
 }
 
 /** The outline of the strip's density, which is the same from frame to frame. */

@@ -62,7 +62,7 @@ export function Toolbar({ workspace, controller }: { workspace: Workspace; contr
           <button
             type="button"
             aria-pressed={!workspace.hidden.has(IDLE)}
-            title={`Hatched: nothing runs on the GPU. ${workspace.hidden.has(IDLE) ? "Show" : "Hide"} these times`}
+            title={`Hatched: nothing runs on the GPU; a click there leads to the cause. ${workspace.hidden.has(IDLE) ? "Show" : "Hide"} these times`}
             onClick={() => workspace.toggleCategory(IDLE)}
           >
             <i class="idle" />
