@@ -68,9 +68,11 @@ mod tests {
         let refused = refused.iter().map(|(pid, why)| Refused {
             pid: *pid,
             why: (*why).to_owned(),
+            by_other: false,
         });
         Recorded {
             records,
+            written: records,
             programs,
             ended,
             refused: refused.collect(),
