@@ -62,7 +62,10 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
         ),
         (
             "options of the CUDA tracer for another profiler",
-            with(&["profiler"], json!({ "type": "Kineto", "cuda": { "graphs": "Nodes" } })),
+            with(
+                &["profiler"],
+                json!({ "type": "Kineto", "cuda": { "graphs": "Nodes" } }),
+            ),
             "spec.profiler.type must be Cuda or Auto",
         ),
         (
