@@ -64,6 +64,10 @@ fn auto(
             notes.push(format!("{}: {}", profiler.type_().as_str(), closed.message));
             continue;
         }
+        if let Some(why) = profiler.passed_over(state)? {
+            notes.push(format!("{}: {why}", profiler.type_().as_str()));
+            continue;
+        }
         // What was asked for by name must be recorded: falling back to less would be an empty
         // success.
         let asked = asked(spec, require);
@@ -288,5 +292,48 @@ mod tests {
         ];
         let choice = choose(&profiler(ProfilerType::Auto, &[]), &[], &capabilities, &candidates(&[])).unwrap();
         assert!(choice.note.contains("label the pod template"), "{}", choice.note);
+    }
+    /// A container whose CUDA tracer and Kineto are open; `unproven` says why no GPU's word stands
+    /// for its driver.
+    fn with_tracer(unproven: Option<&str>) -> (Vec<Capability>, Vec<Candidate>) {
+        let types = [ProfilerType::Cuda, ProfilerType::Kineto, ProfilerType::Metrics];
+        let state = |type_| match type_ {
+            ProfilerType::Cuda => serde_json::json!({"file": "/flopwatch/cuda/cuda.trace", "unproven": unproven}),
+            ProfilerType::Kineto => {
+                serde_json::json!({
+                    "request": {"options": {}, "start_ms": 0, "length_ms": 0}, "temporary": "/tmp", "cuda": true
+                })
+            }
+            _ => serde_json::json!({}),
+        };
+        let registry = Registry::default();
+        let profilers = registry.iter().filter(|profiler| types.contains(&profiler.type_()));
+        let candidates = profilers.map(|profiler| Candidate {
+            profiler: Arc::clone(profiler),
+            state: State::of(profiler.type_(), &state(profiler.type_())).unwrap(),
+        });
+        let open = types.into_iter().map(|type_| capability(type_, None));
+        (open.collect(), candidates.collect())
+    }
+
+    #[test]
+    fn auto_takes_the_cuda_tracer_before_kineto_where_its_driver_is_proven() {
+        let (capabilities, candidates) = with_tracer(None);
+        let chosen = choose(&profiler(ProfilerType::Auto, &[]), &[], &capabilities, &candidates).unwrap();
+        assert_eq!((chosen.profiler.type_, chosen.note.as_str()), (ProfilerType::Cuda, ""));
+    }
+
+    #[test]
+    fn auto_passes_the_cuda_tracer_over_where_its_driver_is_not_proven_and_who_names_it_has_it() {
+        let (capabilities, candidates) = with_tracer(Some("no GPU has shown it"));
+        let choose = |type_| choose(&profiler(type_, &[]), &[], &capabilities, &candidates).unwrap();
+        let auto = choose(ProfilerType::Auto);
+        assert_eq!(auto.profiler.type_, ProfilerType::Kineto);
+        assert!(
+            auto.note.starts_with("Cuda: ") && auto.note.ends_with("no GPU has shown it"),
+            "{}",
+            auto.note
+        );
+        assert_eq!(choose(ProfilerType::Cuda).profiler.type_, ProfilerType::Cuda);
     }
 }

@@ -7,6 +7,7 @@
 
 mod any;
 pub mod containers;
+pub mod cuda;
 pub mod facts;
 pub mod findings;
 pub mod gpu_facts;
@@ -52,11 +53,12 @@ pub use state::State;
 pub const STOP_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// Every profiler of this version, the deepest first: a new one is a line here.
-fn all(ncu: ncu::Ncu) -> Vec<Arc<dyn AnyProfiler>> {
+fn all(ncu: ncu::Ncu, cuda: cuda::Cuda) -> Vec<Arc<dyn AnyProfiler>> {
     // `Auto` asks for a window, which the flight recorder has none of, and for events, of which
     // Nsight Compute has none: it takes these where nothing else is open.
     vec![
         Arc::new(nsys::Nsys),
+        Arc::new(cuda),
         Arc::new(kineto::Kineto::default()),
         Arc::new(jax::Jax::default()),
         Arc::new(metrics::Metrics),
@@ -121,6 +123,12 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// Fails where its capture could not hold what the session asks for.
     fn covers(&self, _spec: &ProfilerSpec, _require: &[Category], _state: &Self::State) -> Result<(), Failure> {
         Ok(())
+    }
+
+    /// Why `Auto` passes it over where it is open: it takes whoever asks for it by name alone. None
+    /// where `Auto` may take it.
+    fn passed_over(&self, _state: &Self::State) -> Option<String> {
+        None
     }
 
     /// What the journal has to hold before the collection is started: the state, with what was

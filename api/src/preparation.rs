@@ -115,6 +115,8 @@ pub const FLOPWATCH_RECORDER_BYTES: &str = "FLOPWATCH_RECORDER_BYTES";
 pub const RECORDER_BYTES_DEFAULT: u64 = 8 << 20;
 /// Least and most bytes of the recorder's file.
 pub const RECORDER_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=256 << 20;
+/// Variable of a program: the folder of the CUDA tracer's file.
+pub const FLOPWATCH_CUDA_DIR: &str = "FLOPWATCH_CUDA_DIR";
 /// Name of the init container that installs the launcher.
 pub const LAUNCHER_INIT_CONTAINER: &str = "flopwatch-launcher";
 /// Name of the init container that copies the tools out of the tools image.

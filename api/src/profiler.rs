@@ -1,5 +1,6 @@
 //! Which profiler a session asks for, and what it wants from it.
 
+mod cuda;
 mod jax;
 mod kineto;
 mod ncu;
@@ -9,6 +10,7 @@ pub(crate) mod table;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::KubeSchema;
+pub use cuda::{CudaGraphs, CudaKind, CudaOptions};
 pub use jax::JaxOptions;
 pub use kineto::KinetoOptions;
 pub use ncu::{MAX_LAUNCHES, NcuOptions, NcuSet, ReplayMode};
@@ -29,6 +31,8 @@ pub use table::ProfilerType;
     .message("spec.profiler.jax is given, so spec.profiler.type must be Jax or Auto")))]
 #[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.kineto) || self.type in ['Kineto', 'Auto']")
     .message("spec.profiler.kineto is given, so spec.profiler.type must be Kineto or Auto")))]
+#[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.cuda) || self.type in ['Cuda', 'Auto']")
+    .message("spec.profiler.cuda is given, so spec.profiler.type must be Cuda or Auto")))]
 pub struct ProfilerSpec {
     /// Profiler to use. `Auto` (the default) takes the deepest one that is open for the container and falls back to
     /// `Metrics`; any other is refused with the reason and the remedy when it is closed.
@@ -46,4 +50,7 @@ pub struct ProfilerSpec {
     /// Options of Kineto.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kineto: Option<KinetoOptions>,
+    /// Options of the CUDA tracer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<CudaOptions>,
 }

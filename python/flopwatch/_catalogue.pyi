@@ -7,7 +7,7 @@ from typing_extensions import NotRequired, Unpack
 from .capture import Capture, Result
 
 # A profiler, by its word in requests.
-Profiler: TypeAlias = Literal["auto", "nsys", "ncu", "kineto", "jax", "metrics", "recorder"]
+Profiler: TypeAlias = Literal["auto", "nsys", "ncu", "kineto", "jax", "metrics", "recorder", "cuda"]
 
 class Access(TypedDict):
     """Loads or stores of one kind."""

@@ -37,7 +37,7 @@ use fill::Fill;
 
 pub use drain::Drain;
 pub use flopwatch_tracer_file::Drained;
-pub use refusal::why_not;
+pub use refusal::{lasts, why_not};
 
 /// Why a tracer's file cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -166,23 +166,27 @@ impl ContainerRoot {
 
     /// Opens a regular file for reading, of at most `limit` bytes by now.
     pub fn open_file(&self, path: &Path, limit: u64) -> Result<File, RootfsError> {
-        let (file, facts) = self.file(path)?;
+        self.file(path, OFlags::RDONLY, limit)
+    }
+
+    /// Opens a regular file for reading and writing, of at most `limit` bytes by now.
+    pub fn open_to_change(&self, path: &Path, limit: u64) -> Result<File, RootfsError> {
+        self.file(path, OFlags::RDWR, limit)
+    }
+
+    /// Opens a regular file.
+    fn file(&self, path: &Path, access: OFlags, limit: u64) -> Result<File, RootfsError> {
+        // Looked at before it is opened: opening a device may already do something.
+        let facts = self.stat(path)?;
         if facts.bytes > limit {
             return Err(RootfsError::TooLarge {
                 path: path.to_owned(),
                 limit,
             });
         }
-        Ok(file)
-    }
-
-    /// Opens a regular file for reading.
-    fn file(&self, path: &Path) -> Result<(File, FileFacts), RootfsError> {
-        // Looked at before it is opened for reading: opening a device may already do something.
-        let facts = self.stat(path)?;
-        let fd = self.resolve(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
+        let fd = self.resolve(path, access | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         check(&fd, path)?;
-        Ok((File::from(fd), facts))
+        Ok(File::from(fd))
     }
 
     /// Size and age of a regular file.

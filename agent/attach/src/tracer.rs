@@ -5,6 +5,7 @@
 //! programs end where it is cut. So it belongs to one user, and one recording at a time holds its
 //! lock.
 
+mod slots;
 mod word;
 
 use std::fs::{File, OpenOptions};
@@ -14,11 +15,17 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_tracer_file::header::{IDENTITY_BYTES, WANTED_AT, identity};
 use flopwatch_tracer_file::wanted::{self, Kinds, Mode, Wanted};
-use flopwatch_tracer_file::{Layout, MAGIC};
+use flopwatch_tracer_file::{Layout, MAGIC, MAX_BYTES};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock};
 use rustix::io::Errno;
 
 use self::word::Word;
+use crate::process::{ProcessId, Procfs};
+use crate::rootfs::RootfsError;
+use crate::user_files::UserFiles;
+
+pub use slots::Slots;
+use slots::slots;
 
 /// Name of the file in the folder that `FLOPWATCH_CUDA_DIR` names.
 pub const NAME: &str = "cuda.trace";
@@ -46,11 +53,14 @@ pub enum Error {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// The file of a container cannot be opened.
+    #[error(transparent)]
+    Container(#[from] RootfsError),
     /// The path names a folder, a pipe or a device.
     #[error("{}: is no file; name the file cuda.trace that the program writes", .0.display())]
     NoFile(PathBuf),
     /// The file belongs to another user.
-    #[error("{}: belongs to user {owner}, and not to you; record as that user", path.display())]
+    #[error("{}: belongs to user {owner}, and not to the one that records; record as that user", path.display())]
     Owner {
         /// Path of the file.
         path: PathBuf,
@@ -150,7 +160,23 @@ impl TraceFile {
             .custom_flags(flags.bits().cast_signed())
             .open(path)
             .map_err(open)?;
-        check(path, &file)?;
+        let own = rustix::process::geteuid();
+        check(path, &file, (!own.is_root()).then_some(own.as_raw()))?;
+        Self::of(path, file)
+    }
+
+    /// Opens the file at `path` that the programs of a container share, with the rights of the user
+    /// of `process`, one of the container's. It must be a file of a tracer, of that user and of
+    /// nobody else's rights.
+    ///
+    /// # Errors
+    ///
+    /// When it is not, may never be answered for, or another recording is under way.
+    pub fn of_container(procfs: &Procfs, process: ProcessId, path: &Path) -> Result<Self, Error> {
+        let files = UserFiles::open(procfs, process)?;
+        let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
+        let file = files.open_to_change(path, limit)?;
+        check(path, &file, Some(files.user().uid()))?;
         Self::of(path, file)
     }
 
@@ -188,6 +214,30 @@ impl TraceFile {
             path: self.path.clone(),
             source,
         })
+    }
+
+    /// What is wanted of the programs; none where that makes no sense.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read.
+    pub fn wanted(&self) -> Result<Option<Wanted>, Error> {
+        let mut bytes = [0; wanted::BYTES];
+        let read = self.file.read_exact_at(&mut bytes, place(WANTED_AT));
+        read.map_err(|source| Error::Open {
+            path: self.path.clone(),
+            source,
+        })?;
+        Ok(Wanted::of_bytes(&bytes))
+    }
+
+    /// What the slots of all processes hold now.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is none any more.
+    pub fn slots(&self) -> Result<Slots, Error> {
+        slots(&self.path, &self.file)
     }
 
     /// Number of the last order.
@@ -251,8 +301,8 @@ fn place(at: usize) -> u64 {
     u64::try_from(at).unwrap_or(u64::MAX)
 }
 
-/// Fails where a file is not one that this user may order windows of.
-fn check(path: &Path, file: &File) -> Result<(), Error> {
+/// Fails where a file is not one that its `user` may order windows of; none: of any user.
+fn check(path: &Path, file: &File, user: Option<u32>) -> Result<(), Error> {
     let open = |source| Error::Open {
         path: path.to_owned(),
         source,
@@ -261,9 +311,8 @@ fn check(path: &Path, file: &File) -> Result<(), Error> {
     if !about.is_file() {
         return Err(Error::NoFile(path.to_owned()));
     }
-    let own = rustix::process::geteuid();
     let owner = about.uid();
-    if !own.is_root() && owner != own.as_raw() {
+    if user.is_some_and(|user| user != owner) {
         return Err(Error::Owner {
             path: path.to_owned(),
             owner,
@@ -343,6 +392,24 @@ mod tests {
             TraceFile::make(&folder.path().join("other"), 77).is_err(),
             "of no length"
         );
+    }
+
+    #[test]
+    fn a_containers_file_is_opened_as_its_user_and_not_through_a_link() {
+        let procfs = Procfs::default();
+        let own = procfs.identify(i32::try_from(std::process::id()).unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        drop(TraceFile::make(&path, LEAST_BYTES).unwrap());
+        let file = TraceFile::of_container(&procfs, own, &path).unwrap();
+        assert_eq!(file.slots().unwrap().processes(), []);
+        assert_eq!(file.wanted().unwrap().map(|wanted| wanted.mode), Some(Mode::Off));
+        drop(file);
+        symlink(&path, folder.path().join("link")).unwrap();
+        let link = TraceFile::of_container(&procfs, own, &folder.path().join("link"));
+        assert!(matches!(link, Err(Error::Container(RootfsError::NotAFile { .. }))));
+        let missing = TraceFile::of_container(&procfs, own, &folder.path().join("missing"));
+        assert!(matches!(missing, Err(Error::Container(RootfsError::NotFound { .. }))));
     }
 
     #[test]

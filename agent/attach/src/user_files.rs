@@ -83,6 +83,11 @@ impl UserFiles {
         self.at(path, |root| root.open_file(path, limit))
     }
 
+    /// Opens a regular file for reading and writing, of at most `limit` bytes by now.
+    pub fn open_to_change(&self, path: &Path, limit: u64) -> Result<File, RootfsError> {
+        self.at(path, |root| root.open_to_change(path, limit))
+    }
+
     /// Names of what lies in a folder, at most `limit` of them; none where there is no such folder.
     pub fn list(&self, folder: &Path, limit: usize) -> Result<Vec<OsString>, RootfsError> {
         self.at(folder, |root| root.list(folder, limit))

@@ -67,6 +67,7 @@ impl fmt::Debug for SamplerOptions {
 #[derive(Debug)]
 pub struct Sampler {
     shared: Arc<Shared>,
+    cuda_driver: Option<u32>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -85,6 +86,8 @@ impl Sampler {
                 source,
             },
         })?;
+        let cuda_driver = nvml.sys_cuda_driver_version().ok();
+        let cuda_driver = cuda_driver.and_then(|version| u32::try_from(version).ok());
         let interval = options.interval.clamp(*INTERVALS.start(), *INTERVALS.end());
         let shared = Arc::new(Shared {
             interval,
@@ -104,8 +107,15 @@ impl Sampler {
             .spawn(move || worker.run(nvml))?;
         Ok(Self {
             shared,
+            cuda_driver,
             thread: Some(thread),
         })
+    }
+
+    /// The newest CUDA that the node's driver serves, such as 13000 for 13.0, as NVML said when it
+    /// was opened; none where it does not say.
+    pub const fn cuda_driver(&self) -> Option<u32> {
+        self.cuda_driver
     }
 
     /// A collector to register once; it shows what was sampled last.

@@ -3,21 +3,29 @@
 //!
 //! What the programs' library does is in `agent/tracer`. Whoever records runs [`CudaWindow::run`]
 //! on a thread of its own, and ends the window by dropping the other end of the channel. The window
-//! ends by itself at its deadline, with nobody there.
+//! ends by itself at its deadline, with nobody there. Whoever comes then [goes
+//! on](CudaWindow::resume) with what the file holds.
+
+mod begun;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use flopwatch_attach::process::{ProcessId, Procfs};
-use flopwatch_attach::tracer::{self, TraceFile, monotonic_ns};
+use flopwatch_attach::tracer::{self, Slots, TraceFile, monotonic_ns};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::tracer::{Drain, Failure, why_not};
-use flopwatch_tracer_file::process::{Phase, Process};
+use flopwatch_tracer_file::process::{Phase, Process, Reason};
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, MAX_WINDOW_NS, Mode, Wanted};
+
+pub use begun::Begun;
+
+/// Whether the process of a slot still runs, by whoever knows the processes of the file's programs.
+pub type IsAlive = Box<dyn FnMut(&Process) -> bool + Send>;
 
 /// The longest window.
 pub const MAX_WINDOW: Duration = Duration::from_nanos(MAX_WINDOW_NS);
@@ -66,10 +74,24 @@ pub struct Order {
     pub kinds: Kinds,
     /// How graphs are recorded.
     pub graphs: GraphLevel,
+    /// When the window begins in all programs, in ns since the Unix epoch; a time that is past is
+    /// now.
+    pub start_at_utc_ns: u64,
     /// When the window ends at the latest, in ns since the Unix epoch.
     pub deadline_utc_ns: u64,
     /// Whether the programs are there already: nobody else is waited for.
     pub is_late: bool,
+}
+
+/// A window that another has begun, who is gone.
+#[derive(Debug)]
+pub struct Earlier {
+    /// The number of its order.
+    pub generation: u32,
+    /// What the slots held before it.
+    pub before: Slots,
+    /// What ended earlier is of no interest, in ns since the Unix epoch.
+    pub since_utc_ns: u64,
 }
 
 /// Why a window ended before it was told to.
@@ -88,6 +110,8 @@ pub struct Refused {
     pub pid: u32,
     /// Why, and what helps.
     pub why: String,
+    /// Whether another tool is in the way, which `why` names where its libraries tell it.
+    pub by_other: bool,
 }
 
 /// What a window came to.
@@ -95,6 +119,8 @@ pub struct Refused {
 pub struct Recorded {
     /// Records that were drained.
     pub records: u64,
+    /// Records that the programs wrote, by their own count. More than were drained are lost.
+    pub written: u64,
     /// Programs that followed the order.
     pub programs: usize,
     /// Those of them that ended within the window.
@@ -121,11 +147,12 @@ struct Ended {
 pub struct CudaWindow {
     file: TraceFile,
     drain: Drain,
-    order: Order,
+    /// Whether the programs are there already: nobody else is waited for.
+    is_late: bool,
     /// The number of its order.
     generation: u32,
-    procfs: Procfs,
-    /// Slots of processes that this procfs has shown.
+    is_alive: IsAlive,
+    /// Slots of processes that were seen to run.
     shown: BTreeSet<usize>,
     refused: BTreeMap<usize, Process>,
 }
@@ -138,30 +165,59 @@ impl CudaWindow {
     ///
     /// When the programs' file cannot be read, the order not written, or the new file not made.
     pub fn begin(mut file: TraceFile, raw: &Path, order: Order, limits: &ReadLimits) -> Result<Self, Error> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        let to = options.open(raw).map_err(|source| Error::Raw {
-            path: raw.to_owned(),
-            source,
-        })?;
-        let drain = Drain::new(file.reader()?, to, limits)?;
+        let drain = Drain::new(file.reader()?, make(raw)?, limits)?;
         file.order(Wanted {
             generation: 0,
             mode: Mode::Window,
             kinds: order.kinds,
             graphs: order.graphs,
-            start_at_ns: 0,
+            start_at_ns: order.start_at_utc_ns,
             deadline_ns: order.deadline_utc_ns,
         })?;
-        Ok(Self {
-            generation: file.generation(),
+        let generation = file.generation();
+        Ok(Self::of(file, drain, order.is_late, generation))
+    }
+
+    /// Goes on with a window that another has begun, from the oldest record of it on that the file
+    /// holds. Nothing is ordered: what was wanted goes on until its deadline.
+    ///
+    /// # Errors
+    ///
+    /// When the programs' file cannot be read, or the new file not made.
+    pub fn resume(file: TraceFile, raw: &Path, earlier: &Earlier, limits: &ReadLimits) -> Result<Self, Error> {
+        let before = earlier.before.all().collect();
+        let drain = Drain::resume(file.reader()?, make(raw)?, limits, before, earlier.since_utc_ns)?;
+        // Whether somebody is there was told to whoever began it.
+        Ok(Self::of(file, drain, false, earlier.generation))
+    }
+
+    fn of(file: TraceFile, drain: Drain, is_late: bool, generation: u32) -> Self {
+        let procfs = Procfs::default();
+        Self {
             file,
             drain,
-            order,
-            procfs: Procfs::default(),
+            is_late,
+            generation,
+            is_alive: Box::new(move |process: &Process| procfs.is_alive(identity(process))),
             shown: BTreeSet::new(),
             refused: BTreeMap::new(),
-        })
+        }
+    }
+
+    /// The same where another than this procfs knows the programs' processes: they number
+    /// themselves as their container does.
+    #[must_use]
+    pub fn seen_by(self, is_alive: IsAlive) -> Self {
+        Self { is_alive, ..self }
+    }
+
+    /// Ends the window in all programs, and gives up what they recorded.
+    ///
+    /// # Errors
+    ///
+    /// When the order cannot be written.
+    pub fn cancel(mut self) -> Result<(), Error> {
+        Ok(self.file.end()?)
     }
 
     /// Drains until the other end of `stop` is gone, or the window ends by itself. Then ends it in
@@ -180,20 +236,19 @@ impl CudaWindow {
             held,
             drivers,
         } = ended?;
-        if self.order.is_late && programs == 0 {
+        if self.is_late && programs == 0 {
             return Err(Error::Nobody);
         }
         let (first, last) = (self.generation, self.file.generation());
         let records = self.drain.records();
-        let refused = self.refused.values().map(|process| Refused {
-            pid: process.pid,
-            why: why_not(process).unwrap_or_default(),
-        });
-        let refused = refused.collect();
-        self.drain
-            .finish(&self.refused, |process| [first, last].contains(&process.generation))?;
+        let refused = self.refusals();
+        // Another may have ended it already, by an order between these.
+        let span = last.wrapping_sub(first);
+        let took_part = |process: &Process| process.generation.wrapping_sub(first) <= span;
+        let written = self.drain.finish(&self.refused, took_part)?;
         Ok(Recorded {
             records,
+            written,
             programs,
             ended,
             held,
@@ -201,6 +256,16 @@ impl CudaWindow {
             refused,
             early,
         })
+    }
+
+    /// Those that did not record, each with its reason.
+    fn refusals(&self) -> Vec<Refused> {
+        let refused = self.refused.values().map(|process| Refused {
+            pid: process.pid,
+            why: why_not(process).unwrap_or_default(),
+            by_other: matches!(process.reason, Reason::Held | Reason::OtherProfiler),
+        });
+        refused.collect()
     }
 
     fn drain_until(&mut self, stop: &Receiver<()>) -> Result<Option<EarlyEnd>, Error> {
@@ -215,7 +280,7 @@ impl CudaWindow {
                 looked = Some(Instant::now());
                 let processes = self.look()?;
                 let is_in_vain = processes.iter().all(|(slot, _)| self.refused.contains_key(slot));
-                if self.order.is_late && is_in_vain && begin.elapsed() >= ANSWER_TIMEOUT {
+                if self.is_late && is_in_vain && begin.elapsed() >= ANSWER_TIMEOUT {
                     return Ok(Some(EarlyEnd::InVain));
                 }
             }
@@ -237,7 +302,7 @@ impl CudaWindow {
             if matches!(process.phase, Phase::Refused | Phase::Stuck) {
                 self.refused.insert(*slot, *process);
             }
-            if !self.shown.contains(slot) && self.procfs.is_alive(identity(process)) {
+            if !self.shown.contains(slot) && (self.is_alive)(process) {
                 self.shown.insert(*slot);
             }
         }
@@ -264,9 +329,7 @@ impl CudaWindow {
             let replaced = active.extract_if(.., |(_, process)| process.phase == Phase::Replaced);
             let replaced: Vec<_> = replaced.collect();
             active.retain(|(_, process)| is_active(process));
-            let (there, gone): (Vec<_>, Vec<_>) = active
-                .into_iter()
-                .partition(|(_, process)| self.procfs.is_alive(identity(process)));
+            let (there, gone): (Vec<_>, Vec<_>) = active.into_iter().partition(|(_, process)| (self.is_alive)(process));
             // Of a process that was never shown here nobody knows whether it has ended.
             let is_unknown = gone.iter().any(|(slot, _)| !self.shown.contains(slot));
             let waits = (!there.is_empty() && begin.elapsed() < ANSWER_TIMEOUT)
@@ -286,6 +349,16 @@ impl CudaWindow {
             std::thread::park_timeout(END_PAUSE);
         }
     }
+}
+
+/// A new file at `raw`, which only the caller may read.
+fn make(raw: &Path) -> Result<File, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    options.open(raw).map_err(|source| Error::Raw {
+        path: raw.to_owned(),
+        source,
+    })
 }
 
 /// The process of a slot, as procfs would know it.

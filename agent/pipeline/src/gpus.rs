@@ -45,6 +45,12 @@ impl Gpus {
         self.sampler.as_ref().map(Sampler::states).unwrap_or_default()
     }
 
+    /// The newest CUDA that the node's driver serves, such as 13000 for 13.0; none without NVML, or
+    /// where it does not say.
+    pub fn cuda_driver(&self) -> Option<u32> {
+        self.sampler.as_ref().and_then(Sampler::cuda_driver)
+    }
+
     /// Shows the GPUs' series with the other metrics.
     pub fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
         match &self.sampler {

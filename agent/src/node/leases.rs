@@ -12,6 +12,7 @@ use super::Options;
 use crate::counters::dcgm::Dcgm;
 use crate::counters::{Counters, Error};
 use crate::profilers::Registry;
+use crate::profilers::cuda::Cuda;
 
 /// Time between two looks at the leases.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
@@ -24,7 +25,7 @@ pub(super) fn profilers(options: &Options, stop: &CancellationToken) -> Result<R
     let counters = Arc::new(Counters::open(options.data_dir.join("counters"), dcgm)?);
     let tended = Arc::clone(&counters);
     tokio::spawn(stop.clone().run_until_cancelled_owned(tend(tended)));
-    Ok(Registry::of_node(counters))
+    Ok(Registry::of_node(counters, Cuda::new(options.allow_unproven_cuda)))
 }
 
 /// Ends leases whose captures did not, at once and now and then: DCGM is resumed whatever became of

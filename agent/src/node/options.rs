@@ -98,6 +98,10 @@ pub struct Options {
     /// The NVML library [default: libnvidia-ml.so.1 where the loader finds it].
     #[arg(long, value_name = "FILE")]
     pub nvml_library: Option<PathBuf>,
+    /// Have the CUDA tracer record with drivers of which no GPU has shown yet that it works, where
+    /// a session asks for it by name: for tests of it.
+    #[arg(long)]
+    pub allow_unproven_cuda: bool,
     /// DCGM's dcgmi: where DCGM holds the GPUs' counters, it is paused while Nsight Compute
     /// profiles [default: none, and it never is].
     #[arg(long, env = "FLOPWATCH_DCGMI", value_name = "FILE")]

@@ -55,6 +55,9 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
     /// [`Profiler::covers`].
     fn covers(&self, spec: &ProfilerSpec, require: &[Category], state: &State) -> Result<(), Failure>;
 
+    /// [`Profiler::passed_over`].
+    fn passed_over(&self, state: &State) -> Result<Option<String>, Failure>;
+
     /// [`Profiler::prepare`].
     fn prepare(&self, site: &Site, state: State) -> Result<State, Failure>;
 
@@ -172,6 +175,10 @@ impl<P: Profiler> AnyProfiler for P {
 
     fn covers(&self, spec: &ProfilerSpec, require: &[Category], state: &State) -> Result<(), Failure> {
         Profiler::covers(self, spec, require, &state.read()?)
+    }
+
+    fn passed_over(&self, state: &State) -> Result<Option<String>, Failure> {
+        Ok(Profiler::passed_over(self, &state.read()?))
     }
 
     fn prepare(&self, site: &Site, state: State) -> Result<State, Failure> {

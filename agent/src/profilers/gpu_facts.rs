@@ -18,6 +18,9 @@ const UUIDS: [&str; 2] = ["GPU-", "MIG-"];
 /// What was found of a container's GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GpuFacts {
+    /// The newest CUDA that the node's driver serves, such as 13000 for 13.0; none where NVML does
+    /// not say.
+    pub driver: Option<u32>,
     /// Whether the driver gives counters to administrators alone (`RmProfilingAdminOnly`); false
     /// where it does not say.
     pub counters_restricted: bool,
@@ -94,6 +97,16 @@ impl GpuFacts {
         })
     }
 
+    /// How the program shares its GPU through the Multi-Process Service; none where it does not.
+    /// `mps_client`: it was started as a client of it.
+    pub(crate) fn shared_through_mps(&self, mps_client: bool) -> Option<&'static str> {
+        if mps_client {
+            return Some("The program is a client of the Multi-Process Service (CUDA_MPS_PIPE_DIRECTORY is set).");
+        }
+        self.has_mps_server()
+            .then_some("A server of the Multi-Process Service runs on its GPU.")
+    }
+
     /// Why the container's own program could not read hardware counters. `mps_client`: it was
     /// started as a client of the Multi-Process Service. What only an administrator can change goes
     /// first, what ends by itself last.
@@ -108,12 +121,7 @@ impl GpuFacts {
                          container of the node may read counters then. Nsight Systems' traces and metrics need none.",
             });
         }
-        if mps_client || self.has_mps_server() {
-            let found = if mps_client {
-                "The program is a client of the Multi-Process Service (CUDA_MPS_PIPE_DIRECTORY is set)."
-            } else {
-                "A server of the Multi-Process Service runs on its GPU."
-            };
+        if let Some(found) = self.shared_through_mps(mps_client) {
             return Some(Obstacle {
                 reason: CaptureReason::MultiProcessService,
                 found: found.to_owned(),

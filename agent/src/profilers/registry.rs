@@ -9,6 +9,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_pipeline::failure::Failure;
 
+use super::cuda::Cuda;
 use super::facts::Facts;
 use super::findings::Findings;
 use super::ncu::Ncu;
@@ -22,16 +23,17 @@ pub struct Registry(Vec<Arc<dyn AnyProfiler>>);
 impl Default for Registry {
     /// Every profiler of this version, without leases of a node's counters.
     fn default() -> Self {
-        Self(all(Ncu::default()))
+        Self(all(Ncu::default(), Cuda::default()))
     }
 }
 
 impl Registry {
-    /// Every profiler of this version, on a node whose counters are leased.
-    pub fn of_node(counters: Arc<Counters>) -> Self {
-        Self(all(Ncu {
+    /// Every profiler of this version, on a node whose counters are leased, with its CUDA tracer.
+    pub fn of_node(counters: Arc<Counters>, cuda: Cuda) -> Self {
+        let ncu = Ncu {
             counters: Some(counters),
-        }))
+        };
+        Self(all(ncu, cuda))
     }
 
     /// These, the deepest first.
@@ -103,11 +105,11 @@ mod tests {
 
     #[test]
     fn only_windows_whose_end_gives_memory_back_are_ended_for_it() {
-        use ProfilerType::{Jax, Metrics, Nsys};
+        use ProfilerType::{Cuda, Jax, Metrics, Nsys};
         let registry = Registry::default();
         let ended = registry.iter().filter(|profiler| profiler.can_be_ended());
         let ended: Vec<_> = ended.map(|profiler| profiler.type_()).collect();
-        assert_eq!(ended, [Nsys, Jax, Metrics]);
+        assert_eq!(ended, [Nsys, Cuda, Jax, Metrics]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 )]
 
 mod captures;
+mod cuda;
 mod jax;
 mod kineto;
 #[allow(dead_code, reason = "a bench shares it, and counts its steps")]

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::names::{JAX_DUMPS, NCU_REPORT, REPORT, RING, TRACES, XPLANE};
+use self::names::{CUDA_TRACE, JAX_DUMPS, NCU_REPORT, REPORT, RING, TRACES, XPLANE};
 use crate::artifact::{ARCHIVE_TYPE, BINARY_TYPE, RawFile};
 
 /// Names of the profilers' raw files among the artifacts of a capture.
@@ -29,6 +29,9 @@ pub(crate) mod names {
 
     /// Name of the flight recorder's file among a capture's artifacts.
     pub const RING: &str = "recorder.ring";
+
+    /// Name of what was drained of the CUDA tracer's file among a capture's artifacts.
+    pub const CUDA_TRACE: &str = "capture.cuda-trace";
 }
 
 /// What an entry of the table says of a profiler.
@@ -242,6 +245,21 @@ profilers! {
             writes: false,
         },
         files: [RawFile { name: RING, media_type: BINARY_TYPE, makes_timeline: true }],
+    }
+    Cuda {
+        word: "cuda",
+        about: "The CUDA tracer: kernels, copies, waits, calls and graphs, at once. Needs a pod that was prepared for it.",
+        needs_preparation: false,
+        outlives_pod: false,
+        prepares: Cuda {
+            purpose: "The CUDA tracer: a library that CUDA's driver loads, and a volume for its file.",
+            // Its variables go with its volume.
+            variables: [],
+            guards: [],
+            // Its file has a volume of its own, in memory and of a size that does not change.
+            writes: false,
+        },
+        files: [RawFile { name: CUDA_TRACE, media_type: BINARY_TYPE, makes_timeline: true }],
     }
 }
 

@@ -61,6 +61,14 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
             "spec.profiler.type must be Jax or Auto",
         ),
         (
+            "options of the CUDA tracer for another profiler",
+            with(
+                &["profiler"],
+                json!({ "type": "Kineto", "cuda": { "graphs": "Nodes" } }),
+            ),
+            "spec.profiler.type must be Cuda or Auto",
+        ),
+        (
             "a pod by name and one to create",
             json!({ "target": { "podName": "a", "podTemplate": template() } }),
             "exactly one of podName",

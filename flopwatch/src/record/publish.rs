@@ -3,7 +3,7 @@
 use std::future::pending;
 use std::path::{Path, PathBuf};
 
-use flopwatch_api::artifact::{Output, RING, SAMPLES, report_name, stream_name};
+use flopwatch_api::artifact::{CUDA_TRACE, Output, RING, SAMPLES, report_name, stream_name};
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
@@ -144,7 +144,7 @@ impl Raw {
             }
             Captured::Traced { drained, ring, .. } => {
                 let ranges: &[TraceCategory] = if ring.is_some() { &[TraceCategory::Nvtx] } else { &[] };
-                let files = [(results::DRAINED, Some(drained)), (RING, ring)];
+                let files = [(CUDA_TRACE, Some(drained)), (RING, ring)];
                 let own: Vec<(String, PathBuf)> = files
                     .into_iter()
                     .filter_map(|(name, path)| Some((name.to_owned(), path?)))

@@ -3,15 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flopwatch_api::artifact::{MAX_REPORTS, RING, TIMELINE, report_name, stream_name};
+use flopwatch_api::artifact::{CUDA_TRACE, MAX_REPORTS, RING, TIMELINE, report_name, stream_name};
 use flopwatch_pipeline::products::SUMMARY;
-
-/// Name of what was drained of the CUDA tracer's file.
-pub(super) const DRAINED: &str = "capture.cuda-trace";
 
 /// Every file that a recording may leave.
 fn names() -> impl Iterator<Item = String> {
-    let made = [TIMELINE, SUMMARY, DRAINED, RING].map(str::to_owned);
+    let made = [TIMELINE, SUMMARY, CUDA_TRACE, RING].map(str::to_owned);
     let raw = (1..=MAX_REPORTS).flat_map(|number| [report_name(number), stream_name(number)]);
     made.into_iter().chain(raw)
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use flopwatch_api::artifact::RING;
+use flopwatch_api::artifact::{CUDA_TRACE, RING};
 use flopwatch_api::profiler::{CudaGraphTrace, TraceCategory};
 use flopwatch_attach::tracer::{self, TraceFile};
 use flopwatch_nvml::utc_ns;
@@ -27,7 +27,7 @@ use self::libraries::Libraries;
 use super::command::{Running, Sampled, Started, Window, wait, watch};
 use super::kept::Kept;
 use super::session::Captured;
-use super::{Error as RecordError, Options, results};
+use super::{Error as RecordError, Options};
 use crate::progress::Progress;
 
 /// Where nobody ends the window, programs end it so long after its time.
@@ -135,7 +135,7 @@ pub(super) async fn collect(
     progress: &mut Progress,
 ) -> Result<Traced, RecordError> {
     let files = Files {
-        drained: spool.join(results::DRAINED),
+        drained: spool.join(CUDA_TRACE),
         ring: spool.join(RING),
     };
     let seen = if let Some(file) = asked.attach.as_deref() {
@@ -250,6 +250,7 @@ fn order(options: &Options, window: Window, is_late: bool) -> Order {
     Order {
         kinds: Kinds::ALL,
         graphs,
+        start_at_utc_ns: 0,
         deadline_utc_ns: utc_ns().saturating_add(length),
         is_late,
     }

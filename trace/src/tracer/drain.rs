@@ -11,7 +11,7 @@ use flopwatch_tracer_file::process::{BYTES, Count, HOLDER_AT, PHASE_AT, Process,
 use flopwatch_tracer_file::record::Record;
 use flopwatch_tracer_file::segment as layout_of_segment;
 use flopwatch_tracer_file::{
-    Drained, HEADER_BYTES, Layout, Losses, MAX_DRAINED_SEGMENTS, NAMES_AT, Origin, Reader, Seen, Source as _,
+    Drained, HEADER_BYTES, Layout, MAX_DRAINED_SEGMENTS, NAMES_AT, Origin, Reader, Seen, Source as _,
 };
 
 use super::segment::{Segment, put};
@@ -26,8 +26,8 @@ pub struct Drain {
     file: FileBytes,
     reader: Reader<Vec<Seen>>,
     packer: Packer,
-    /// What each slot said before the window.
-    before: Vec<Option<Losses>>,
+    /// The process of each slot before the window.
+    before: Vec<Option<Process>>,
 }
 
 impl Drain {
@@ -39,28 +39,41 @@ impl Drain {
     /// When the file cannot be read, or is none of a tracer.
     pub fn new(file: File, to: File, limits: &ReadLimits) -> Result<Self, Failure> {
         let mut file = FileBytes::new(file);
-        let mut reader = file.reader()?;
-        if reader.is_drained() {
-            return Err(Failure::NotATrace);
-        }
+        let mut reader = live_reader(&mut file)?;
         reader.drain(&mut file, |_, _| {})?;
         let mut before = Vec::with_capacity(SLOTS);
         for slot in 0..SLOTS {
-            before.push(reader.losses(&mut file, slot)?);
+            before.push(reader.process(&mut file, slot)?);
         }
-        let packer = Packer {
-            to,
-            segments_at: reader.layout().segments_at,
-            open: BTreeMap::new(),
-            segments: 0,
-            records: 0,
-            most: limits.max_events,
-            failure: None,
-        };
         Ok(Self {
+            packer: Packer::new(to, &reader, limits, 0),
             file,
             reader,
-            packer,
+            before,
+        })
+    }
+
+    /// Goes on with a window that another has drained before, of which nothing is left but what the
+    /// file holds: drains `file` into `to`, which is empty, from its oldest record on that ran at
+    /// `since_utc_ns` or later. What has no time, such as the name of a device, is kept. `before`
+    /// are the processes of all slots before the window, by which its records are counted.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is none of a tracer.
+    pub fn resume(
+        file: File,
+        to: File,
+        limits: &ReadLimits,
+        before: Vec<Option<Process>>,
+        since_utc_ns: u64,
+    ) -> Result<Self, Failure> {
+        let mut file = FileBytes::new(file);
+        let reader = live_reader(&mut file)?;
+        Ok(Self {
+            packer: Packer::new(to, &reader, limits, since_utc_ns),
+            file,
+            reader,
             before,
         })
     }
@@ -105,7 +118,8 @@ impl Drain {
 
     /// Completes the drained file: what is left in the segments, the processes that `took_part` or
     /// of which there are records, counted from the begin on, and all names. The end of a window
-    /// takes the reason from a process that has `refused`; it is kept, by its slot.
+    /// takes the reason from a process that has `refused`; it is kept, by its slot. Gives how many
+    /// records these processes wrote, by their own count.
     ///
     /// # Errors
     ///
@@ -114,7 +128,7 @@ impl Drain {
         mut self,
         refused: &BTreeMap<usize, Process>,
         took_part: impl Fn(&Process) -> bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         let layout = *self.reader.layout();
         self.packer.close()?;
         let to = &self.packer.to;
@@ -133,19 +147,21 @@ impl Drain {
         }
         write(0, &front)?;
 
+        let mut written: u64 = 0;
         for (slot, before) in self.before.iter().enumerate() {
             let Some(at) = layout.process(slot) else { break };
             let mut bytes = [0; BYTES];
             self.file.read(at, &mut bytes).map_err(Failure::of_read)?;
             let Some(now) = Process::of_bytes(&bytes) else { continue };
-            let before = before.filter(|before| before.process.serial == now.serial);
+            let before = before.filter(|before| before.serial == now.serial);
             let since = |what: Count| {
-                let earlier = before.map_or(0, |before| before.process.count(what));
+                let earlier = before.map_or(0, |before| before.count(what));
                 now.count(what).saturating_sub(earlier)
             };
             if !took_part(&now) && since(Count::Records) == 0 {
                 continue;
             }
+            written = written.saturating_add(since(Count::Records));
             for what in Count::ALL {
                 put(&mut bytes, what.at(), &since(what).to_le_bytes());
             }
@@ -157,7 +173,8 @@ impl Drain {
             }
             write(at, &bytes)?;
         }
-        self.copy_names(&layout)
+        self.copy_names(&layout)?;
+        Ok(written)
     }
 
     /// Copies the table of names and their heap.
@@ -175,6 +192,15 @@ impl Drain {
     }
 }
 
+/// A reader of a file that programs write to.
+fn live_reader(file: &mut FileBytes) -> Result<Reader<Vec<Seen>>, Failure> {
+    let reader = file.reader()?;
+    if reader.is_drained() {
+        return Err(Failure::NotATrace);
+    }
+    Ok(reader)
+}
+
 /// A place in a file. Every supported target has at most 64 bits of address space.
 fn offset(at: usize) -> u64 {
     count(at)
@@ -190,18 +216,39 @@ struct Packer {
     segments: u64,
     records: u64,
     most: u64,
+    /// What ended before is left out, ns since the Unix epoch.
+    since_utc_ns: u64,
     failure: Option<Failure>,
 }
 
 impl Packer {
+    fn new(to: File, reader: &Reader<Vec<Seen>>, limits: &ReadLimits, since_utc_ns: u64) -> Self {
+        Self {
+            to,
+            segments_at: reader.layout().segments_at,
+            open: BTreeMap::new(),
+            segments: 0,
+            records: 0,
+            most: limits.max_events,
+            since_utc_ns,
+            failure: None,
+        }
+    }
+
     /// Whether a reader would take no more: records, or segments. A file in which each record is of
     /// another program has a segment for each.
     fn is_full(&self) -> bool {
         self.records >= self.most || self.segments >= offset(MAX_DRAINED_SEGMENTS)
     }
 
+    /// Whether a record is of a time before the window.
+    fn is_earlier(&self, origin: &Origin, record: &Record) -> bool {
+        let end = record.times().and_then(|(_, end)| origin.moment.realtime_of(end));
+        end.is_some_and(|end| end < self.since_utc_ns)
+    }
+
     fn add(&mut self, origin: &Origin, record: &Record) {
-        if self.failure.is_some() || self.is_full() {
+        if self.failure.is_some() || self.is_full() || self.is_earlier(origin, record) {
             return;
         }
         let (shape, last) = record.slots();
@@ -258,6 +305,7 @@ mod tests {
             segments: most - 1,
             records: 0,
             most: u64::MAX,
+            since_utc_ns: 0,
             failure: None,
         };
         for serial in 1..=3 {

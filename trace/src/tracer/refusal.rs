@@ -2,6 +2,51 @@
 
 use flopwatch_tracer_file::process::{Holder, Phase, Process, Reason};
 
+/// Codes of CUPTI, as its header `cupti_result.h` has them, of devices that it does not serve: the
+/// code and what is said of it.
+const DEVICES: [(u32, &str); 6] = [
+    (33, VIRTUAL),
+    (40, VIRTUAL),
+    (
+        41,
+        "the GPU is in the mode of confidential computing, of which CUPTI records nothing; run the program on another one",
+    ),
+    (
+        42,
+        "the GPU is one for mining, of which CUPTI records nothing; run the program on another one",
+    ),
+    (
+        44,
+        "the GPUs are joined by SLI, of which CUPTI records nothing; run the program on another one",
+    ),
+    (
+        45,
+        "CUPTI records nothing under this version of WSL; run the program on Linux itself",
+    ),
+];
+const VIRTUAL: &str = "the GPU is a virtual one, of which CUPTI records only what its host allows; have the host's \
+                       administrator allow profiling for it, or run the program on another one";
+
+/// Whether a process will not record for as long as it runs, whoever asks it again.
+pub fn lasts(process: &Process) -> bool {
+    let is_refused = process.phase == Phase::Refused;
+    let lasting = match process.reason {
+        Reason::OtherMajor
+        | Reason::ExcludedVersion
+        | Reason::TwoCopies
+        | Reason::OtherProfiler
+        | Reason::MissingFunction => true,
+        Reason::Cupti => device(process.result).is_some(),
+        _ => false,
+    };
+    process.phase == Phase::Stuck || (is_refused && lasting)
+}
+
+/// What is said of a device that CUPTI does not serve, by its code.
+fn device(result: u32) -> Option<&'static str> {
+    DEVICES.iter().find(|(code, _)| *code == result).map(|(_, said)| *said)
+}
+
 /// Why a process did not record what was ordered last; `None` for one that has no reason.
 pub fn why_not(process: &Process) -> Option<String> {
     if process.phase == Phase::Stuck {
@@ -35,7 +80,10 @@ fn reason(process: &Process, why: Reason) -> String {
         Reason::OtherProfiler => format!("{holder} is loaded, which records itself; start the program without it"),
         Reason::Held => format!("{holder} has CUPTI's one subscription; try again when it records no more"),
         Reason::MissingFunction => "the libcupti lacks a function; use one of 11.8 or later".to_owned(),
-        Reason::Cupti => format!("CUPTI answered with its code {}", process.result),
+        Reason::Cupti => device(process.result).map_or_else(
+            || format!("CUPTI answered with its code {}", process.result),
+            str::to_owned,
+        ),
         Reason::NodesTooOld => {
             "a libcupti before 12.6 records no nodes of graphs; record graphs as wholes, or use a later one".to_owned()
         }
@@ -68,6 +116,33 @@ const fn holder(holder: Holder) -> &'static str {
 mod tests {
     use super::*;
     use flopwatch_tracer_file::process::{BYTES, CLAIM_AT, HOLDER_AT, PHASE_AT, REASON_AT, USED, claim};
+
+    #[test]
+    fn a_device_that_cupti_does_not_serve_is_told_and_stays_so() {
+        let of_code = |result| {
+            let mut process = process(Phase::Refused, Reason::Cupti, Holder::None);
+            process.result = result;
+            process
+        };
+        for (code, says) in [(33, "virtual"), (40, "virtual"), (41, "confidential computing")] {
+            let why = why_not(&of_code(code)).unwrap();
+            assert!(why.contains(says) && lasts(&of_code(code)), "{code}: {why}");
+        }
+        assert_eq!(why_not(&of_code(14)).unwrap(), "CUPTI answered with its code 14");
+        assert!(!lasts(&of_code(14)), "it may do so for once");
+    }
+
+    #[test]
+    fn what_may_pass_is_asked_again_and_what_lasts_is_not() {
+        let refused = |reason| lasts(&process(Phase::Refused, reason, Holder::None));
+        assert!(refused(Reason::TwoCopies) && refused(Reason::OtherProfiler));
+        assert!(!refused(Reason::Held) && !refused(Reason::NoCupti) && !refused(Reason::NoDriver));
+        assert!(lasts(&process(Phase::Stuck, Reason::Stuck, Holder::None)));
+        assert!(
+            !lasts(&process(Phase::Recording, Reason::TwoCopies, Holder::None)),
+            "of before"
+        );
+    }
 
     fn process(phase: Phase, reason: Reason, holder: Holder) -> Process {
         let mut slot = [0; BYTES];

@@ -57,10 +57,11 @@ impl Services {
 }
 
 /// Looks at the GPUs of a container that has these processes. `states` are all of the node. What
-/// the kubelet gave the container is for others to ask.
+/// the kubelet gave the container, and what NVML says of the driver, is for others to ask.
 pub(super) fn inspect(procfs: &Procfs, processes: &[ProcessId], states: &[GpuState], services: &Services) -> GpuFacts {
     let first = processes.first();
     GpuFacts {
+        driver: None,
         counters_restricted: procfs.driver_parameter(ADMIN_ONLY).is_some_and(|only| only != 0),
         // One that cannot be looked at is taken for an ordinary one.
         administrator: first.is_some_and(|process| procfs.is_administrator(*process).unwrap_or(false)),

@@ -15,6 +15,7 @@ use crate::nsys_versions::NsysVersions;
 use crate::profilers::Registry;
 use crate::profilers::containers::Probed;
 use crate::profilers::facts::{Facts, Preparation};
+use crate::profilers::gpu_facts::GpuFacts;
 use crate::profilers::nsys::prepared::{self, Prepared};
 
 /// How long a launcher that still waits is waited for: longer than its own bound.
@@ -28,6 +29,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 struct AgentFacts {
     nvml: bool,
+    driver: Option<u32>,
     gpus: Vec<GpuState>,
     services: gpu::Services,
     nsys_versions: Arc<NsysVersions>,
@@ -38,6 +40,7 @@ impl AgentFacts {
     fn of(host: &Host) -> Self {
         Self {
             nvml: host.gpus.is_available(),
+            driver: host.gpus.cuda_driver(),
             gpus: host.gpus.states(),
             services: host.services.clone(),
             nsys_versions: Arc::clone(&host.nsys_versions),
@@ -167,7 +170,10 @@ fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Ag
         detail: prepared.detail,
         mapped,
         variables,
-        gpu: gpu::inspect(procfs, processes, &own.gpus, &own.services),
+        gpu: GpuFacts {
+            driver: own.driver,
+            ..gpu::inspect(procfs, processes, &own.gpus, &own.services)
+        },
         found,
         nvml: own.nvml,
         tools: !own.nsys_versions.is_empty(),

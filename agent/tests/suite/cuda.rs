@@ -1,0 +1,114 @@
+//! Windows of the CUDA tracer, of programs between stand-ins for NVIDIA's libraries
+//! (`tests/rig/fake-cupti`), as the agent has them. Nothing here says anything of a GPU.
+#![allow(clippy::disallowed_methods, reason = "there is no runtime whose threads would sleep")]
+
+mod node;
+
+use std::time::Duration;
+
+use flopwatch_agent::profilers::cuda::Cuda;
+use flopwatch_agent::profilers::{AnyProfiler as _, Observed};
+use flopwatch_api::reason::CaptureReason;
+
+use node::{Node, recorded_from, stops_recording};
+
+const LENGTH: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_window_holds_as_many_records_as_the_program_counted_and_so_does_a_second_one() {
+    let mut node = Node::new("");
+    let mut program = node.start();
+    let cuda = Cuda::new(true);
+    for launches in [500, 20_000] {
+        let state = node.begin(&cuda, LENGTH).unwrap();
+        // Nothing is waited for: the window has begun.
+        let counted = program.recorded(&format!("launch {launches}"));
+        assert!(counted >= launches, "{counted}");
+        cuda.check(&node.site, &state).unwrap();
+        cuda.stop(&node.site, &state, &|| true).unwrap();
+        assert_eq!(node.records(), counted);
+        assert_eq!(program.recorded("launch 5"), 0, "it has ended at once");
+    }
+}
+
+#[test]
+fn programs_that_begin_cuda_within_the_window_are_recorded_with_the_others() {
+    let mut node = Node::new("");
+    let (mut first, cuda) = (node.start(), Cuda::new(true));
+    let state = node.begin(&cuda, LENGTH).unwrap();
+    let mut counted = first.recorded("launch 300");
+    let mut second = node.start();
+    counted += recorded_from(&mut second, 700);
+    cuda.stop(&node.site, &state, &|| true).unwrap();
+    assert_eq!(node.records(), counted);
+}
+
+#[test]
+fn the_next_agent_goes_on_with_what_the_file_holds_of_the_window() {
+    let mut node = Node::new("");
+    let mut program = node.start();
+    let before = Cuda::new(true);
+    // An earlier window, whose records stay in the file.
+    let state = node.begin(&before, LENGTH).unwrap();
+    program.recorded("launch 300");
+    before.stop(&node.site, &state, &|| true).unwrap();
+
+    let state = node.begin_and_die(&before);
+    let mut counted = recorded_from(&mut program, 500);
+    let next = Cuda::new(true);
+    assert_eq!(next.observe(Some(&node.site), &state).unwrap(), Observed::Collecting);
+    next.check(&node.site, &state).unwrap();
+    counted += program.recorded("launch 200");
+    next.stop(&node.site, &state, &|| true).unwrap();
+    assert_eq!(node.records(), counted);
+    let ended = next.observe(Some(&node.site), &state).unwrap();
+    assert_eq!(ended, Observed::Done, "where the agent dies before it has the file");
+    assert!(matches!(next.observe(None, &state).unwrap(), Observed::Gone(Some(_))));
+}
+
+#[test]
+fn the_next_agent_ends_a_window_that_was_discarded_meanwhile() {
+    let mut node = Node::new("");
+    let mut program = node.start();
+    node.begin_and_die(&Cuda::new(true));
+    recorded_from(&mut program, 1);
+    Cuda::new(true).discard(&node.site);
+    stops_recording(&mut program);
+}
+
+#[test]
+fn a_driver_that_no_gpu_has_proven_is_not_recorded_with_unless_the_agent_is_told_so() {
+    let mut node = Node::new("");
+    let mut program = node.start();
+    let refused = Cuda::default().capability(&node.facts());
+    assert_eq!(refused.reason, "VersionUnsupported", "{refused:?}");
+    assert!(Cuda::new(true).capability(&node.facts()).available);
+    // Where it is asked for all the same, the program's own word ends the window.
+    let failure = node.begin(&Cuda::default(), LENGTH).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::VersionUnsupported);
+    assert!(failure.message.contains("drivers of CUDA 13.5"), "{failure}");
+    stops_recording(&mut program);
+}
+
+#[test]
+fn who_has_the_subscription_is_told_when_the_window_does_not_begin() {
+    let mut node = Node::new("subscribe=39");
+    let _program = node.start();
+    let failure = node.begin(&Cuda::new(true), LENGTH).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::OtherProfiler, "{failure}");
+    assert!(failure.message.contains("has CUPTI's one subscription"), "{failure}");
+}
+
+#[test]
+fn a_container_whose_programs_have_not_begun_cuda_is_closed_until_they_do() {
+    let mut node = Node::new("");
+    let mut program = node.start_without_cuda();
+    let cuda = Cuda::new(true);
+    let closed = cuda.capability(&node.facts());
+    assert!(
+        closed.remedy.contains("none of its programs has begun CUDA"),
+        "{closed:?}"
+    );
+    assert_eq!(program.ask("init"), "init 0");
+    assert!(cuda.capability(&node.facts()).available);
+}
