@@ -1,5 +1,5 @@
-//! The preparation for the CUDA tracer: variables by which CUDA's driver loads the tracer's library,
-//! and a volume in memory for the tracer's file.
+//! The preparation for the CUDA tracer: variables by which CUDA's driver loads the tracer's
+//! library, and a volume in memory for the tracer's file.
 
 use flopwatch_api::preparation::{
     CUDA_BYTES, CUDA_BYTES_ANNOTATION, CUDA_BYTES_DEFAULT, CUDA_DIR, CUDA_INJECTION64_PATH, CUDA_LIBRARY,

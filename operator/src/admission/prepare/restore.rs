@@ -9,10 +9,10 @@ use flopwatch_api::preparation::{
 use serde_json::{Map, Value};
 
 /// Removes from a pod's `spec` what [`prepare`](super::prepare) added: init containers, volumes,
-/// mounts, the launcher before each command, the flight recorder and the CUDA tracer. A command that was looked up
-/// in an image's entrypoint stays, and so do other variables: the program runs the same with them.
-/// A pod that has neither the launcher's init container nor the launcher's image as a volume was
-/// not prepared, and is left as it is.
+/// mounts, the launcher before each command, the flight recorder and the CUDA tracer. A command
+/// that was looked up in an image's entrypoint stays, and so do other variables: the program runs
+/// the same with them. A pod that has neither the launcher's init container nor the launcher's
+/// image as a volume was not prepared, and is left as it is.
 pub fn restore(spec: &mut Map<String, Value>) {
     let is_launcher = |container: &Map<String, Value>| name(container) == LAUNCHER_INIT_CONTAINER;
     let is_image = |volume: &Map<String, Value>| name(volume) == TOOLS_VOLUME && volume.contains_key("image");

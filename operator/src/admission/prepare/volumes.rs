@@ -1,5 +1,5 @@
-//! Volumes that a container gets beside its tools: for dumps of JAX's compiler, and for the files of
-//! libraries that its programs load.
+//! Volumes that a container gets beside its tools: for dumps of JAX's compiler, and for the files
+//! of libraries that its programs load.
 
 use flopwatch_api::preparation::{PreparationWord, PreparedFor};
 use json_patch::PatchOperation;
