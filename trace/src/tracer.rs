@@ -42,9 +42,12 @@ pub use refusal::why_not;
 /// Why a tracer's file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The file is not there, may not be read, or ends before it should.
+    /// The file is not there, or may not be read.
     #[error("cannot be read: {0}")]
     Open(#[source] io::Error),
+    /// The file ends before it did: somebody cut it while it was read.
+    #[error("was cut while it was read; record again, with a file that nothing else writes to")]
+    Cut,
     /// What is drained of the file cannot be written.
     #[error("what is drained of it cannot be written: {0}")]
     Write(#[source] io::Error),
@@ -64,8 +67,18 @@ pub enum Failure {
 impl From<FileError<io::Error>> for Failure {
     fn from(error: FileError<io::Error>) -> Self {
         match error {
-            FileError::Source(error) => Self::Open(error),
+            FileError::Source(error) => Self::of_read(error),
             FileError::NotATracerFile | FileError::TooFewSeen => Self::NotATrace,
+        }
+    }
+}
+
+impl Failure {
+    /// Why a part of a file was not read that its length has.
+    fn of_read(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Cut,
+            _ => Self::Open(error),
         }
     }
 }
@@ -102,7 +115,7 @@ pub fn read_between(path: &Path, limits: &ReadLimits, window: Range<u64>) -> Res
 /// A file that is drained while programs write it. What was drained stays in memory, as columns of
 /// events, until [`finish`](Self::finish).
 pub struct Tracing {
-    file: Bytes,
+    file: FileBytes,
     reader: Reader<Vec<Seen>>,
     fill: Fill,
 }
@@ -114,8 +127,8 @@ impl Tracing {
     ///
     /// When it cannot be read, or is none of a tracer.
     pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, Failure> {
-        let mut file = Bytes(File::open(path).map_err(Failure::Open)?);
-        let reader = reader(&mut file)?;
+        let mut file = FileBytes::new(File::open(path).map_err(Failure::Open)?);
+        let reader = file.reader()?;
         Ok(Self {
             file,
             reader,
@@ -163,22 +176,35 @@ impl Tracing {
     }
 }
 
-/// A reader of a file from the oldest record on that it holds.
-fn reader(file: &mut Bytes) -> Result<Reader<Vec<Seen>>, Failure> {
-    let length = file.0.metadata().map_err(Failure::Open)?.len();
-    if length < u64::try_from(IDENTITY_BYTES).unwrap_or(u64::MAX) {
-        return Err(Failure::NotATrace);
+/// A file that is read by its descriptor, and not mapped: another may cut it at any time, and who
+/// reads a page that is gone is killed.
+#[derive(Debug)]
+pub struct FileBytes(File);
+
+impl FileBytes {
+    /// Of an open file.
+    pub const fn new(file: File) -> Self {
+        Self(file)
     }
-    let mut begin = [0; IDENTITY_BYTES];
-    file.read(0, &mut begin).map_err(Failure::Open)?;
-    let layout = Layout::of_file(&begin, length).ok_or(Failure::NotATrace)?;
-    Ok(Reader::new(file, vec![Seen::default(); layout.segments])?)
+
+    /// A reader from the oldest record on that the file holds.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is none of a tracer.
+    pub fn reader(&mut self) -> Result<Reader<Vec<Seen>>, Failure> {
+        let length = self.0.metadata().map_err(Failure::Open)?.len();
+        if length < u64::try_from(IDENTITY_BYTES).unwrap_or(u64::MAX) {
+            return Err(Failure::NotATrace);
+        }
+        let mut begin = [0; IDENTITY_BYTES];
+        self.read(0, &mut begin).map_err(Failure::of_read)?;
+        let layout = Layout::of_file(&begin, length).ok_or(Failure::NotATrace)?;
+        Ok(Reader::new(self, vec![Seen::default(); layout.segments])?)
+    }
 }
 
-/// A file that is read by its descriptor, and not mapped: another may cut it at any time.
-struct Bytes(File);
-
-impl Source for Bytes {
+impl Source for FileBytes {
     type Error = io::Error;
 
     fn read(&mut self, at: usize, into: &mut [u8]) -> Result<(), io::Error> {

@@ -37,7 +37,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A new file cannot be made, or has no space.
-    #[error("{}: cannot be made with {bytes} bytes: {source}", path.display())]
+    #[error("{}: cannot be made with {bytes} bytes: {source}; set TMPDIR to a folder that has room", path.display())]
     Make {
         /// Path of the file.
         path: PathBuf,
@@ -69,10 +69,10 @@ pub enum Error {
         mode: u32,
     },
     /// The file is none of a CUDA tracer, or of another version.
-    #[error("{}: is no file of a CUDA tracer of this version", .0.display())]
+    #[error("{}: is no file of a CUDA tracer of this version; name the file cuda.trace of a library of this release", .0.display())]
     NotATrace(PathBuf),
     /// The file has another length than it says, or none that such a file has.
-    #[error("{}: has {length} bytes, which is not the length that it says it has; it was cut or is damaged", path.display())]
+    #[error("{}: has {length} bytes, which is not the length that it says it has; it was cut or is damaged: start its programs anew, with another folder", path.display())]
     Length {
         /// Path of the file.
         path: PathBuf,

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`kernel`] | calls of the kernel that touch no `errno` |
 //! | [`loader`] | what the program's own C library and loader offer, by weak names |
-//! | [`file`] | the container's file, made by the first process and mapped by all |
+//! | [`mod@file`] | the container's file, made by the first process and mapped by all |
 //! | [`memory`] | words of that file, each access within its bounds |
 //! | [`clock`], [`once`] | the kernel's clocks; a value that is made once, without a lock |
 //! | [`fork`] | which process this is: a child of `fork` knows that it is another one |

@@ -24,7 +24,7 @@ pub const MAX_WINDOW: Duration = Duration::from_nanos(MAX_WINDOW_NS);
 /// How often the file is drained: within that time programs write a small part of it.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 /// How often it is looked at what the programs do.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const PROCESSES_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time in which a program that is there follows an order: a call of CUPTI takes two
 /// seconds at most, and one that nobody wakes looks after a quarter of one.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -97,12 +97,24 @@ pub struct Recorded {
     pub records: u64,
     /// Programs that followed the order.
     pub programs: usize,
-    /// Those of them that ended within the window: up to a second of their last records is missing.
+    /// Those of them that ended within the window.
     pub ended: usize,
+    /// Buffers of these that CUPTI still had: what they held is missing.
+    pub held: u64,
+    /// What the drivers of the programs say of their versions.
+    pub drivers: BTreeSet<u32>,
     /// Those that did not record.
     pub refused: Vec<Refused>,
     /// Set where the window ended before it was told to.
     pub early: Option<EarlyEnd>,
+}
+
+/// How the programs of a window were found at its end.
+struct Ended {
+    programs: usize,
+    ended: usize,
+    held: u64,
+    drivers: BTreeSet<u32>,
 }
 
 /// A window that is open.
@@ -162,7 +174,12 @@ impl CudaWindow {
         let drained = self.drain_until(stop);
         let ended = self.end();
         let early = drained?;
-        let (programs, ended) = ended?;
+        let Ended {
+            programs,
+            ended,
+            held,
+            drivers,
+        } = ended?;
         if self.order.is_late && programs == 0 {
             return Err(Error::Nobody);
         }
@@ -179,6 +196,8 @@ impl CudaWindow {
             records,
             programs,
             ended,
+            held,
+            drivers,
             refused,
             early,
         })
@@ -192,7 +211,7 @@ impl CudaWindow {
             if self.drain.is_full() {
                 return Ok(Some(EarlyEnd::Full));
             }
-            if looked.is_none_or(|looked| looked.elapsed() >= LOOK_INTERVAL) {
+            if looked.is_none_or(|looked| looked.elapsed() >= PROCESSES_INTERVAL) {
                 looked = Some(Instant::now());
                 let processes = self.look()?;
                 let is_in_vain = processes.iter().all(|(slot, _)| self.refused.contains_key(slot));
@@ -225,9 +244,8 @@ impl CudaWindow {
         Ok(followed)
     }
 
-    /// Ends the window in all programs, and drains until they have followed. Gives how many took
-    /// part, and how many had ended.
-    fn end(&mut self) -> Result<(usize, usize), Error> {
+    /// Ends the window in all programs, and drains until they have followed.
+    fn end(&mut self) -> Result<Ended, Error> {
         let followed = self.look()?;
         self.file.end()?;
         let begin = Instant::now();
@@ -241,7 +259,11 @@ impl CudaWindow {
             self.drain.drain()?;
             let orders = [self.generation, self.file.generation()];
             let mut active = self.drain.processes()?;
-            active.retain(|(_, process)| orders.contains(&process.generation) && is_active(process));
+            active.retain(|(_, process)| orders.contains(&process.generation));
+            // A process that runs another program since has a slot for that one.
+            let replaced = active.extract_if(.., |(_, process)| process.phase == Phase::Replaced);
+            let replaced: Vec<_> = replaced.collect();
+            active.retain(|(_, process)| is_active(process));
             let (there, gone): (Vec<_>, Vec<_>) = active
                 .into_iter()
                 .partition(|(_, process)| self.procfs.is_alive(identity(process)));
@@ -252,7 +274,14 @@ impl CudaWindow {
             if !waits {
                 // What was written between the last drain and the last look.
                 self.drain.drain()?;
-                return Ok((followed.len(), gone.len()));
+                let held = gone.iter().chain(&replaced).map(|(_, process)| process.held);
+                let drivers = followed.iter().map(|(_, process)| process.driver_version);
+                return Ok(Ended {
+                    programs: followed.len(),
+                    ended: gone.len() + replaced.len(),
+                    held: held.fold(0, u64::saturating_add),
+                    drivers: drivers.filter(|driver| *driver != 0).collect(),
+                });
             }
             std::thread::park_timeout(END_PAUSE);
         }

@@ -18,8 +18,6 @@
 mod agent;
 #[path = "../tests/tracer/kills.rs"]
 mod kills;
-#[path = "../tests/tracer/wake.rs"]
-mod wake;
 
 use std::fs;
 use std::path::Path;

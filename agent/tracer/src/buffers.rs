@@ -1,16 +1,23 @@
 //! The buffers that CUPTI fills: a fixed pool, which is never given back to the system. CUPTI may
 //! write to a buffer long after a window, and frees of ours would be its crash.
+//!
+//! CUPTI gives back a buffer that is full, and on request one whose records are all complete. A
+//! program that keeps the GPU busy has none of the latter, so CUPTI gets as much of a buffer as is
+//! full soon.
 #![allow(unsafe_code, reason = "memory that another library writes to")]
 
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use flopwatch_injected::kernel;
+use flopwatch_tracer_file::wanted::TICK_NS;
 
 /// Buffers of the pool.
 pub(crate) const BUFFERS: usize = 16;
-/// Bytes of a buffer.
+/// Bytes of a buffer, the most that CUPTI gets.
 pub(crate) const BYTES: usize = 1 << 20;
+/// The least that CUPTI gets of one: what NVIDIA's own samples have.
+const LEAST_BYTES: usize = 32 << 10;
 /// Bytes of the buffer that is thrown away.
 pub(crate) const DISCARDED_BYTES: usize = 64 << 10;
 
@@ -18,6 +25,10 @@ pub(crate) const DISCARDED_BYTES: usize = 64 << 10;
 static BEGIN: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 /// Whether CUPTI has each buffer.
 static GIVEN: [AtomicU32; BUFFERS] = [const { AtomicU32::new(0) }; BUFFERS];
+/// Bytes that CUPTI got of the last one.
+static LAST_BYTES: AtomicUsize = AtomicUsize::new(LEAST_BYTES);
+/// When that was, on the monotonic clock.
+static LAST_NS: AtomicU64 = AtomicU64::new(0);
 
 /// A buffer that CUPTI gets.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +48,9 @@ pub(crate) enum Known {
     Foreign,
 }
 
-/// Makes the pool, unless it is there; false where there is no memory.
+/// Makes the pool, unless it is there, for a window that begins; false where there is no memory.
 pub(crate) fn prepare() -> bool {
+    LAST_BYTES.store(LEAST_BYTES, Ordering::Relaxed);
     if !BEGIN.load(Ordering::Relaxed).is_null() {
         return true;
     }
@@ -48,8 +60,9 @@ pub(crate) fn prepare() -> bool {
     made.is_some()
 }
 
-/// A free buffer, or the one that is thrown away: CUPTI ends the program where it gets none.
-pub(crate) fn take() -> Given {
+/// A free buffer, or the one that is thrown away: CUPTI ends the program where it gets none. `now`
+/// is a time of the monotonic clock.
+pub(crate) fn take(now: u64) -> Given {
     let free = GIVEN.iter().position(|given| {
         given
             .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
@@ -58,9 +71,30 @@ pub(crate) fn take() -> Given {
     match free {
         Some(at) => Given {
             begin: place(at),
-            bytes: BYTES,
+            bytes: next_bytes(now),
         },
         None => discarded(),
+    }
+}
+
+/// Bytes that CUPTI gets of the next buffer. Threads of CUPTI that come at once may each go by the
+/// same last one.
+fn next_bytes(now: u64) -> usize {
+    let since = now.saturating_sub(LAST_NS.swap(now, Ordering::Relaxed));
+    let bytes = bytes_behind(LAST_BYTES.load(Ordering::Relaxed), since);
+    LAST_BYTES.store(bytes, Ordering::Relaxed);
+    bytes
+}
+
+/// Bytes of a buffer behind one of so many, which was enough for so long: as many as are full
+/// within a tick, and no fewer than a quarter of one takes.
+const fn bytes_behind(last: usize, since_ns: u64) -> usize {
+    if since_ns < TICK_NS / 4 && last < BYTES {
+        last << 1
+    } else if since_ns > TICK_NS && last > LEAST_BYTES {
+        last >> 1
+    } else {
+        last
     }
 }
 
@@ -122,18 +156,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_buffer_is_as_long_as_is_full_within_a_tick() {
+        let behind = |since_ns: &[u64]| {
+            since_ns
+                .iter()
+                .fold(LEAST_BYTES, |last, since| bytes_behind(last, *since))
+        };
+        assert_eq!(behind(&[TICK_NS; 3]), LEAST_BYTES);
+        assert_eq!(behind(&[0, 0]), LEAST_BYTES << 2);
+        assert_eq!(behind(&[0; 20]), BYTES);
+        assert_eq!(behind(&[0, 0, TICK_NS / 2]), LEAST_BYTES << 2);
+        assert_eq!(behind(&[0, 0, TICK_NS + 1]), LEAST_BYTES << 1);
+        assert_eq!(behind(&[TICK_NS + 1; 20]), LEAST_BYTES);
+    }
+
+    #[test]
     fn a_pool_that_is_empty_gives_the_buffer_that_is_thrown_away() {
         assert_eq!(known(ptr::null()), Known::Foreign);
         assert!(prepare() && prepare());
-        let taken: Vec<Given> = (0..BUFFERS).map(|_| take()).collect();
+        let taken: Vec<Given> = (0..BUFFERS).map(|_| take(0)).collect();
         for (at, buffer) in taken.iter().enumerate() {
-            assert_eq!((known(buffer.begin), buffer.bytes), (Known::Pool(at), BYTES));
+            assert_eq!(known(buffer.begin), Known::Pool(at));
+            assert!((LEAST_BYTES..=BYTES).contains(&buffer.bytes));
         }
         assert_eq!(given(), 16);
-        let more = take();
+        let more = take(0);
         assert_eq!((known(more.begin), more.bytes), (Known::Discarded, DISCARDED_BYTES));
         give_back(3);
-        assert_eq!((known(take().begin), given()), (Known::Pool(3), 16));
+        assert_eq!((known(take(0).begin), given()), (Known::Pool(3), 16));
         let inside = taken[0].begin.wrapping_add(8);
         assert_eq!(known(inside), Known::Foreign);
         (0..BUFFERS).for_each(give_back);

@@ -39,7 +39,13 @@ pub(crate) fn set_stuck(tracer: &Tracer) {
 /// What CUPTI calls for a buffer.
 pub(crate) extern "C" fn requested(buffer: *mut *mut u8, bytes: *mut usize, records: *mut usize) {
     let given = match tracer::get() {
-        Some(tracer) if !is_stuck(tracer) => buffers::take(),
+        Some(tracer) if !is_stuck(tracer) => {
+            let given = buffers::take(nanoseconds(MONOTONIC));
+            if let Known::Pool(_) = buffers::known(given.begin) {
+                tracer.slot.lend();
+            }
+            given
+        }
         _ => buffers::discarded(),
     };
     // SAFETY: CUPTI hands over places to write to, or null.
@@ -69,6 +75,7 @@ pub(crate) extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: u
                 discard(tracer, filled);
             }
             buffers::give_back(at);
+            tracer.slot.take_back();
         }
         Known::Discarded => discard(tracer, filled),
         Known::Foreign => tracer.slot.count(Count::BuffersForeign, 1),

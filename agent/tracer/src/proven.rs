@@ -33,7 +33,7 @@ pub struct Proven {
 /// show it, in the same commit.
 pub const PROVEN: &[Proven] = &[];
 
-/// Why the tracer is closed for a driver: no GPU has shown that it works there.
+/// Why the tracer is closed to sessions for a driver: no GPU has shown that it works there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unproven {
     /// The driver's generation.

@@ -8,7 +8,7 @@ use flopwatch_injected::clock::{MONOTONIC, REALTIME, nanoseconds};
 use flopwatch_injected::kernel;
 use flopwatch_tracer_file::header::WANTED_AT;
 use flopwatch_tracer_file::process::{Phase, Reason};
-use flopwatch_tracer_file::wanted::Wanted;
+use flopwatch_tracer_file::wanted::{TICK_NS, Wanted};
 
 use crate::orders::{Window, wanted};
 use crate::session::Session;
@@ -17,8 +17,10 @@ use crate::tracer::{self, Tracer};
 
 /// How long it sleeps at most, where nobody wakes it: file systems without a shared futex.
 const LONGEST_SLEEP_NS: u64 = 250_000_000;
-/// Between two ticks of a window.
-const TICK_NS: u64 = 1_000_000_000;
+/// How much of its time a window's ticks may take: one part of so many.
+const TICK_SHARE: u64 = 20;
+/// Longest time between two ticks of a window, however long they take.
+const LONGEST_TICK_NS: u64 = 1_000_000_000;
 
 /// The thread's first function. It never returns, for the end of a thread runs what libraries
 /// have for it.
@@ -111,16 +113,14 @@ impl Service {
                     return None;
                 }
                 if now >= *tick_ns {
-                    *tick_ns = now.saturating_add(TICK_NS);
-                    if let Err(refusal) = session.tick() {
+                    if let Err(refusal) = session.tick(now) {
                         self.refuse(refusal);
                         return None;
                     }
+                    let then = nanoseconds(MONOTONIC);
+                    *tick_ns = then.saturating_add(pause_behind(then.saturating_sub(now)));
                 }
-                match &self.state {
-                    State::Recording { end_ns, tick_ns, .. } => Some(*end_ns.min(tick_ns)),
-                    _ => None,
-                }
+                Some((*end_ns).min(*tick_ns))
             }
         }
     }
@@ -181,5 +181,32 @@ impl Service {
         if let Some(word) = self.tracer.file.half(WANTED_AT).filter(|_| left > 0) {
             kernel::sleep_on(word, seen, left);
         }
+    }
+}
+
+/// How long is waited behind a tick that took so long: one that CUPTI takes long over comes less
+/// often.
+const fn pause_behind(took_ns: u64) -> u64 {
+    let pause = took_ns.saturating_mul(TICK_SHARE);
+    if pause < TICK_NS {
+        TICK_NS
+    } else if pause > LONGEST_TICK_NS {
+        LONGEST_TICK_NS
+    } else {
+        pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_that_takes_long_comes_less_often() {
+        let ms = 1_000_000;
+        for (took, expected) in [(0, 50), (1, 50), (10, 200), (49, 980), (2000, 1000)] {
+            assert_eq!(pause_behind(took * ms), expected * ms, "{took} ms");
+        }
+        assert_eq!(pause_behind(u64::MAX), LONGEST_TICK_NS);
     }
 }

@@ -30,6 +30,8 @@ const DEVICE_BUFFERS: usize = 8;
 /// How long is waited behind each request for the buffers that are out, in ms: 255 in all.
 const PAUSES_MS: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 const PER_MILLISECOND: u64 = 1_000_000;
+/// Between two moments that are told, in ns.
+const MOMENT_NS: u64 = 1_000_000_000;
 /// Reads of the clocks close to each other, of which the closest is taken.
 const READINGS: usize = 3;
 
@@ -48,6 +50,8 @@ pub(crate) struct Session {
     subscriber: Subscriber,
     /// Places in [`ENABLED`] of what is enabled, a bit each.
     enabled: u32,
+    /// When the clocks were told last, on the monotonic one.
+    told_ns: u64,
 }
 
 impl Session {
@@ -78,6 +82,7 @@ impl Session {
             cupti,
             subscriber,
             enabled: 0,
+            told_ns: nanoseconds(MONOTONIC),
         };
         match session.enable(wanted) {
             Ok(()) => Ok(session),
@@ -114,9 +119,13 @@ impl Session {
         if recorded.is_empty() { Err(failed) } else { Ok(()) }
     }
 
-    /// What is to be done once a second: buffers that are complete come, clocks are told.
-    pub(crate) fn tick(&self) -> Result<(), Refusal> {
-        self.tell_moment()?;
+    /// What is to be done at each tick, which is now: buffers that are complete come, with names of
+    /// functions; once a second the clocks are told.
+    pub(crate) fn tick(&mut self, now: u64) -> Result<(), Refusal> {
+        if now.saturating_sub(self.told_ns) >= MOMENT_NS {
+            self.told_ns = now;
+            self.tell_moment()?;
+        }
         well(ask(self.tracer, || self.cupti.flush()))?;
         self.tell_calls()?;
         self.count_dropped()

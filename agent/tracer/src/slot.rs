@@ -7,8 +7,8 @@ use flopwatch_injected::{Path, number};
 use flopwatch_tracer_file::Moment;
 use flopwatch_tracer_file::header::PROCESSES_LEFT_OUT_AT;
 use flopwatch_tracer_file::process::{
-    BYTES, CALL_SINCE_AT, CLAIM_AT, CUPTI_NS_AT, Count, GENERATION_AT, HOLDER_AT, Holder, MONOTONIC_NS_AT, PHASE_AT,
-    PID_AT, Phase, REALTIME_NS_AT, REASON_AT, RESULT_AT, Reason, SLOTS, STARTED_AT, TAKEN, USED, claim,
+    BYTES, CALL_SINCE_AT, CLAIM_AT, CUPTI_NS_AT, Count, GENERATION_AT, HELD_AT, HOLDER_AT, Holder, MONOTONIC_NS_AT,
+    PHASE_AT, PID_AT, Phase, REALTIME_NS_AT, REASON_AT, RESULT_AT, Reason, SLOTS, STARTED_AT, TAKEN, USED, claim,
 };
 
 use crate::file::TraceFile;
@@ -134,6 +134,17 @@ impl Slot {
         if more > 0 {
             self.file.add(self.at.wrapping_add(what.at()), more);
         }
+    }
+
+    /// Says that CUPTI has one more of our buffers.
+    pub(crate) fn lend(&self) {
+        self.file.add(self.at.wrapping_add(HELD_AT), 1);
+    }
+
+    /// Says that CUPTI has one less of our buffers, whose records are in the file.
+    pub(crate) fn take_back(&self) {
+        // As -1: the sum wraps.
+        self.file.add(self.at.wrapping_add(HELD_AT), u64::MAX);
     }
 
     /// Says since when the library is in a call of CUPTI; 0 for no longer.

@@ -5,7 +5,7 @@
 mod libraries;
 mod outcome;
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::cuda_window::{self, CudaWindow, Order, Recorded};
 use flopwatch_pipeline::transform::Samples;
 use flopwatch_trace::{ReadLimits, recorder};
-use flopwatch_tracer_file::wanted::{GraphLevel, Kinds};
+use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, TICK_NS};
+use nix::fcntl::OFlag;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 use self::libraries::Libraries;
@@ -73,8 +74,9 @@ pub enum Error {
     NoCuda,
     /// Programs ended before CUPTI handed out what they did.
     #[error(
-        "nothing was recorded: {0} programs ended within the window, and CUPTI hands out records once a second; record while the \
-         program runs, or let it run longer than that"
+        "nothing was recorded: {0} programs ended before CUPTI handed out what they did, which it does each {tick} ms and for work \
+         alone that has ended; have the program wait for its work (cudaDeviceSynchronize) and run on for a moment",
+        tick = TICK_NS / 1_000_000
     )]
     TooShort(usize),
 }
@@ -278,15 +280,50 @@ fn keep_ring(from: &Path, to: &Path) -> Result<(), Error> {
         path: from.to_owned(),
         source,
     };
-    let is_file = std::fs::metadata(from).is_ok_and(|about| about.is_file());
-    if !is_file {
-        return Err(ring(recorder::Failure::Open(std::io::ErrorKind::NotFound.into())));
-    }
-    let file = File::open(from).map_err(|error| ring(recorder::Failure::Open(error)))?;
+    // Not through a link, and not waiting for the other end of a pipe.
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(from);
+    let file = file.and_then(|file| {
+        if file.metadata()?.is_file() {
+            return Ok(file);
+        }
+        let what = "is no file; name the file of the flight recorder";
+        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what))
+    });
+    let file = file.map_err(|error| ring(recorder::Failure::Open(error)))?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     let mut copy = options.open(to).map_err(|error| ring(recorder::Failure::Copy(error)))?;
     recorder::snapshot(&file, &mut copy, &ReadLimits::default())
         .map(drop)
         .map_err(ring)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_of_a_flight_recorder_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        mkfifo(&at("pipe"), Mode::S_IRWXU).unwrap();
+        std::fs::write(at("text"), "somebody else's").unwrap();
+        symlink(at("text"), at("link")).unwrap();
+        for (name, expected) in [
+            ("pipe", "is no file"),
+            (".", "is no file"),
+            ("link", ""),
+            ("text", ""),
+            ("missing", "No such file"),
+        ] {
+            let refusal = keep_ring(&at(name), &at("kept")).unwrap_err().to_string();
+            assert!(refusal.contains(expected), "{name}: {refusal}");
+        }
+    }
 }

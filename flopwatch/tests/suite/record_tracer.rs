@@ -18,7 +18,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// How long something may take that takes a moment.
-const PATIENCE: Duration = Duration::from_mins(1);
+const RESULTS_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The command line of a program of the rig, with its environment.
 fn program(rig: &Rig) -> Vec<OsString> {
@@ -79,7 +79,7 @@ fn launch(program: &mut Program, count: u64) -> u64 {
         if recorded > 0 {
             return recorded + program.recorded(&format!("launch {count}"));
         }
-        assert!(begin.elapsed() < PATIENCE, "the window does not begin");
+        assert!(begin.elapsed() < RESULTS_TIMEOUT, "the window does not begin");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -88,7 +88,7 @@ fn launch(program: &mut Program, count: u64) -> u64 {
 fn wait_for_results(rig: &Rig) {
     let begin = Instant::now();
     while !rig.path("out/summary.json").is_file() {
-        assert!(begin.elapsed() < PATIENCE, "there are no results");
+        assert!(begin.elapsed() < RESULTS_TIMEOUT, "there are no results");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -119,8 +119,10 @@ fn a_recording_holds_as_many_kernels_as_the_command_counted_and_passes_its_exit_
     assert_eq!(command.ask("init"), "init 0");
     let expected = launch(&mut command, 1000);
     wait_for_results(&rig);
-    // The window is over, and the command runs on.
-    assert_eq!(command.ask("launch 5"), "recorded 0");
+    // The window is over, and the command runs on; what the recording says is on its output too.
+    command.tell("launch 5");
+    let answer = std::iter::repeat_with(|| command.line()).find(|line| !line.starts_with("Flopwatch CUDA tracer"));
+    assert_eq!(answer.as_deref(), Some("recorded 0"));
     command.tell("exit 7");
     let (status, errors) = ended(command);
     assert_eq!(status.code(), Some(7), "{errors}");
@@ -146,18 +148,56 @@ fn a_recording_holds_as_many_kernels_as_the_command_counted_and_passes_its_exit_
 }
 
 #[test]
-fn a_command_without_a_duration_is_recorded_until_its_end_and_what_is_missing_is_told() {
+fn a_command_without_a_duration_is_recorded_until_its_end() {
     let rig = Rig::new(1300);
     let mut command = Program::of(record(&rig, &[], &program(&rig)));
     assert_eq!(command.ask("init"), "init 0");
     let expected = launch(&mut command, 1000);
-    // CUPTI hands out records once a second.
-    std::thread::sleep(Duration::from_millis(2500));
+    // CUPTI is asked for records twenty times a second.
+    std::thread::sleep(Duration::from_millis(500));
     let (status, errors) = ended(command);
     assert_eq!(status.code(), Some(0), "{errors}");
-    assert_eq!(records(&timeline(&rig.path("out"))), expected);
+    let capture = timeline(&rig.path("out"));
+    assert_eq!(records(&capture), expected);
+    assert_eq!(capture.losses.list(), []);
+    assert!(!errors.contains("missing"), "{errors}");
+}
+
+#[test]
+fn what_cupti_still_had_of_a_program_that_ended_is_told() {
+    // A flush gives nothing back: full buffers come alone.
+    let rig = Rig::new(1305);
+    let mut line = record(&rig, &[], &program(&rig));
+    line.env("FLOPWATCH_FAKE_CUPTI", "keep=1");
+    let mut command = Program::of(line);
+    assert_eq!(command.ask("init"), "init 0");
+    let counted = launch(&mut command, 20_000);
+    let (status, errors) = ended(command);
+    assert_eq!(status.code(), Some(0), "{errors}");
+    assert!(errors.contains("CUPTI still had 1 buffers of records"), "{errors}");
+    let capture = timeline(&rig.path("out"));
+    let kept = records(&capture);
+    assert!(kept < counted && kept + 30_000 > counted, "{kept} of {counted}");
+    let losses = capture.losses.list();
+    let [lost] = &losses[..] else { panic!("{losses:?}") };
+    assert_eq!(
+        (lost.what.as_str(), lost.count),
+        (
+            "buffers of CUDA records that CUPTI still had when their program ended",
+            1
+        )
+    );
+    // Of a program that does less than fills one, nothing is there.
+    let rig = Rig::new(1305);
+    let mut line = record(&rig, &[], &program(&rig));
+    line.env("FLOPWATCH_FAKE_CUPTI", "keep=1");
+    let mut command = Program::of(line);
+    assert_eq!(command.ask("init"), "init 0");
+    launch(&mut command, 5);
+    let (status, errors) = ended(command);
+    assert_eq!(status.code(), Some(1), "{errors}");
     assert!(
-        errors.contains("up to the last second of CUDA is missing of 1 programs"),
+        errors.contains("1 programs ended before CUPTI handed out what they did"),
         "{errors}"
     );
 }

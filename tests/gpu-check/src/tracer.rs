@@ -15,7 +15,6 @@ mod report;
 mod tally;
 mod torch;
 mod until;
-mod wake;
 mod windows;
 
 use std::path::PathBuf;

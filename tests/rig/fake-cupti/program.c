@@ -160,6 +160,9 @@ int main(int count, char **words)
             printf("pid %d\n", getpid());
         else if (!strcmp(word, "threads"))
             printf("recorded %ld\n", in_threads(a, b));
+        // One kernel that runs for so many milliseconds.
+        else if (!strcmp(word, "long"))
+            printf("recorded %d\n", launch(KERNEL, 0, (uint64_t)a * 1000000, 7));
         else if (!strcmp(word, "name"))
             printf("recorded %d\n", launch(KERNEL, (int)a, 5000, 7));
         else if (!strcmp(word, "work"))

@@ -10,10 +10,12 @@ use flopwatch_tracer_file::header::{CURSOR_AT, HEAP_USED_AT, PROCESSES_LEFT_OUT_
 use flopwatch_tracer_file::process::{BYTES, Count, HOLDER_AT, PHASE_AT, Process, REASON_AT, RESULT_AT, SLOTS};
 use flopwatch_tracer_file::record::Record;
 use flopwatch_tracer_file::segment as layout_of_segment;
-use flopwatch_tracer_file::{Drained, HEADER_BYTES, Layout, Losses, NAMES_AT, Origin, Reader, Seen, Source as _};
+use flopwatch_tracer_file::{
+    Drained, HEADER_BYTES, Layout, Losses, MAX_DRAINED_SEGMENTS, NAMES_AT, Origin, Reader, Seen, Source as _,
+};
 
 use super::segment::{Segment, put};
-use super::{Bytes, Failure, reader};
+use super::{Failure, FileBytes};
 use crate::limits::ReadLimits;
 
 /// Bytes of names that are copied at once.
@@ -21,7 +23,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// A tracer's file that is drained into another.
 pub struct Drain {
-    file: Bytes,
+    file: FileBytes,
     reader: Reader<Vec<Seen>>,
     packer: Packer,
     /// What each slot said before the window.
@@ -36,8 +38,8 @@ impl Drain {
     ///
     /// When the file cannot be read, or is none of a tracer.
     pub fn new(file: File, to: File, limits: &ReadLimits) -> Result<Self, Failure> {
-        let mut file = Bytes(file);
-        let mut reader = reader(&mut file)?;
+        let mut file = FileBytes::new(file);
+        let mut reader = file.reader()?;
         if reader.is_drained() {
             return Err(Failure::NotATrace);
         }
@@ -83,8 +85,8 @@ impl Drain {
     }
 
     /// Whether no more records are kept.
-    pub const fn is_full(&self) -> bool {
-        self.packer.records >= self.packer.most
+    pub fn is_full(&self) -> bool {
+        self.packer.is_full()
     }
 
     /// The processes of all slots, as they are now, with the numbers of their slots.
@@ -126,7 +128,7 @@ impl Drain {
         put(&mut front, CURSOR_AT, &self.packer.segments.to_le_bytes());
         for at in [HEAP_USED_AT, PROCESSES_LEFT_OUT_AT] {
             let mut word = [0; 8];
-            self.file.read(at, &mut word).map_err(Failure::Open)?;
+            self.file.read(at, &mut word).map_err(Failure::of_read)?;
             put(&mut front, at, &word);
         }
         write(0, &front)?;
@@ -134,7 +136,7 @@ impl Drain {
         for (slot, before) in self.before.iter().enumerate() {
             let Some(at) = layout.process(slot) else { break };
             let mut bytes = [0; BYTES];
-            self.file.read(at, &mut bytes).map_err(Failure::Open)?;
+            self.file.read(at, &mut bytes).map_err(Failure::of_read)?;
             let Some(now) = Process::of_bytes(&bytes) else { continue };
             let before = before.filter(|before| before.process.serial == now.serial);
             let since = |what: Count| {
@@ -165,7 +167,7 @@ impl Drain {
         while at < layout.segments_at {
             let length = CHUNK_BYTES.min(layout.segments_at - at);
             let Some(part) = chunk.get_mut(..length) else { break };
-            self.file.read(at, part).map_err(Failure::Open)?;
+            self.file.read(at, part).map_err(Failure::of_read)?;
             self.packer.to.write_all_at(part, offset(at)).map_err(Failure::Write)?;
             at += length;
         }
@@ -192,8 +194,14 @@ struct Packer {
 }
 
 impl Packer {
+    /// Whether a reader would take no more: records, or segments. A file in which each record is of
+    /// another program has a segment for each.
+    fn is_full(&self) -> bool {
+        self.records >= self.most || self.segments >= offset(MAX_DRAINED_SEGMENTS)
+    }
+
     fn add(&mut self, origin: &Origin, record: &Record) {
-        if self.failure.is_some() || self.records >= self.most {
+        if self.failure.is_some() || self.is_full() {
             return;
         }
         let (shape, last) = record.slots();
@@ -229,5 +237,55 @@ impl Packer {
     fn close(&mut self) -> Result<(), Failure> {
         let open = std::mem::take(&mut self.open);
         open.values().try_for_each(|segment| self.write(segment))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_tracer_file::header::identity;
+    use flopwatch_tracer_file::record::MemorySet;
+    use flopwatch_tracer_file::{LEAST_BYTES, Moment};
+
+    use super::*;
+
+    #[test]
+    fn no_more_segments_are_kept_than_a_reader_takes() {
+        let most = offset(MAX_DRAINED_SEGMENTS);
+        let mut packer = Packer {
+            to: tempfile::tempfile().unwrap(),
+            segments_at: 0,
+            open: BTreeMap::new(),
+            segments: most - 1,
+            records: 0,
+            most: u64::MAX,
+            failure: None,
+        };
+        for serial in 1..=3 {
+            let origin = Origin {
+                slot: 0,
+                serial,
+                pid: 7,
+                moment: Moment::default(),
+            };
+            packer.add(&origin, &Record::Set(MemorySet::default()));
+        }
+        assert!(packer.is_full());
+        assert_eq!((packer.records, packer.segments), (1, most));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_while_it_is_drained_is_an_error_and_ends_nobody() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes = offset(LEAST_BYTES);
+        file.set_len(bytes).unwrap();
+        file.write_all_at(&identity(bytes), 0).unwrap();
+        let cut = file.try_clone().unwrap();
+        let to = tempfile::tempfile().unwrap();
+        let mut drain = Drain::new(file, to, &ReadLimits::default()).unwrap();
+        assert_eq!(drain.drain().unwrap().records, 0);
+        cut.set_len(64).unwrap();
+        assert!(matches!(drain.drain(), Err(Failure::Cut)));
+        assert!(matches!(drain.processes(), Err(Failure::Cut)));
+        assert!(matches!(drain.finish(&BTreeMap::new(), |_| true), Err(Failure::Cut)));
     }
 }

@@ -7,14 +7,14 @@ use hashbrown::HashMap;
 
 use super::external::External;
 use super::names::{Key, Names, Program, program};
-use super::places::{Place, Places};
+use super::places::{MAX_DEVICES, Place, Places};
 use super::{Failure, columns, why_not};
 use crate::cupti::COPY_KINDS;
 use crate::limits::ReadLimits;
 use crate::times;
 use flopwatch_model::{Capture, Category, Event, Events, LossReason};
 use flopwatch_tracer_file::process::{Count, Phase};
-use flopwatch_tracer_file::record::{Correlation, Record};
+use flopwatch_tracer_file::record::Record;
 use flopwatch_tracer_file::wanted::Kinds;
 use flopwatch_tracer_file::{Losses, Name, Origin, VERSION};
 
@@ -89,6 +89,10 @@ impl Fill {
 
     /// Takes a record.
     pub(super) fn add(&mut self, origin: &Origin, record: &Record) {
+        // What describes something takes as much memory as an event does, and counts as one.
+        if record.times().is_none() && !self.has_room() {
+            return;
+        }
         let of = program(origin);
         let process = origin.pid;
         let stream = |places: &Places, device: u32, context: u32, stream: u32| {
@@ -151,18 +155,15 @@ impl Fill {
                 let device = self.places.device(of, context.device);
                 self.places.note_context(process, context.context, device);
             }
-            Record::Device(device) => self.places.note_device(of, device),
+            Record::Device(device) => {
+                if !self.places.note_device(of, device) {
+                    self.lost(LossReason::Skipped, &format!("CUDA devices beyond {MAX_DEVICES}"), 1);
+                }
+            }
             Record::CallName(name) => self.names.note(of, name.domain, name.function, name.name),
             Record::Partition(partition) => self.places.note_partition(of, partition),
             Record::Stream(stream) => self.places.note_stream(process, stream),
-            Record::Correlation(correlation) => self.note_external(process, correlation),
-        }
-    }
-
-    /// Notes an identifier. It takes as much memory as an event does, and counts as one.
-    fn note_external(&mut self, process: u32, correlation: &Correlation) {
-        if self.has_room() {
-            self.external.note(process, correlation);
+            Record::Correlation(correlation) => self.external.note(process, correlation),
         }
     }
 
@@ -264,11 +265,15 @@ impl Fill {
             };
             lost(reason, text, process.count(what));
         }
-        let records = matches!(process.phase, Phase::Opening | Phase::Recording | Phase::Ending);
+        let has_ended = is_over
+            && matches!(
+                process.phase,
+                Phase::Opening | Phase::Recording | Phase::Ending | Phase::Replaced
+            );
         lost(
-            Truncated,
-            "programs that ended within the window: up to their last second of CUDA is missing",
-            u64::from(is_over && records),
+            Dropped,
+            "buffers of CUDA records that CUPTI still had when their program ended",
+            if has_ended { process.held } else { 0 },
         );
         if let Some(why) = why_not(process) {
             lost(
@@ -376,4 +381,48 @@ fn cut_to(capture: &mut Capture, window: &Range<u64>) {
     capture.session_start_utc_ns = Some(window.start);
     capture.duration_ns = window.end.saturating_sub(window.start);
     rebase(capture, window.start);
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_tracer_file::Moment;
+    use flopwatch_tracer_file::record::{CallName, Context, Correlation, Device, Partition, Stream};
+
+    use super::*;
+
+    #[test]
+    fn what_describes_something_counts_as_an_event() {
+        let origin = Origin {
+            slot: 0,
+            serial: 1,
+            pid: 7,
+            moment: Moment::default(),
+        };
+        for record in [
+            Record::Device(Device::default()),
+            Record::Partition(Partition::default()),
+            Record::Context(Context::default()),
+            Record::Stream(Stream::default()),
+            Record::CallName(CallName::default()),
+            Record::Correlation(Correlation::default()),
+        ] {
+            let limits = ReadLimits {
+                max_events: 2,
+                ..ReadLimits::default()
+            };
+            let mut fill = Fill::new(limits);
+            fill.add(&origin, &record);
+            fill.add(&origin, &record);
+            assert!(fill.check().is_ok(), "{record:?}");
+            fill.add(&origin, &record);
+            let too_many = matches!(
+                fill.check(),
+                Err(Failure::TooMany {
+                    what: "events",
+                    limit: 2
+                })
+            );
+            assert!(too_many, "{record:?}");
+        }
+    }
 }

@@ -9,6 +9,9 @@ use crate::cupti::NO_STREAM;
 use flopwatch_model::{Device, MigInstance, Row, RowId, Track};
 use flopwatch_tracer_file::record;
 
+/// Devices that are told apart. A machine has up to 16 GPUs of seven parts each.
+pub(super) const MAX_DEVICES: usize = 256;
+
 /// What tells rows apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Place {
@@ -77,10 +80,14 @@ impl Places {
         self.numbers.get(&(program, number)).copied().unwrap_or(number)
     }
 
-    /// Notes a device that a program sees.
-    pub(super) fn note_device(&mut self, program: Program, device: &record::Device) {
+    /// Notes a device that a program sees; false where there are [`MAX_DEVICES`] others.
+    pub(super) fn note_device(&mut self, program: Program, device: &record::Device) -> bool {
         let known = self.devices.iter().find(|known| known.uuid == device.uuid);
-        let id = known.map_or_else(|| self.free_number(device.device), |known| known.device.id);
+        let known = known.map(|known| known.device.id);
+        if known.is_none() && self.devices.len() >= MAX_DEVICES {
+            return false;
+        }
+        let id = known.unwrap_or_else(|| self.free_number(device.device));
         if known.is_none() {
             let figures_from = "CUPTI_ACTIVITY_KIND_DEVICE".to_owned();
             self.devices.push(Known {
@@ -98,6 +105,7 @@ impl Places {
             });
         }
         self.numbers.insert((program, device.device), id);
+        true
     }
 
     /// Notes which part of a GPU a device is.
@@ -255,6 +263,25 @@ mod tests {
         let mig = devices[0].mig.clone().unwrap();
         assert_eq!((mig.gpu_instance, mig.compute_instance), (Some(3), None));
         assert_eq!(mig.uuid, "MIG-abababab-abab-abab-abab-ababababab01");
+    }
+
+    #[test]
+    fn no_more_devices_are_told_apart_than_machines_have() {
+        let mut places = Places::default();
+        let mut note = |number: u32| {
+            let mut uuid = [0; 16];
+            uuid[..4].copy_from_slice(&number.to_le_bytes());
+            let device = record::Device {
+                uuid,
+                device: number,
+                ..record::Device::default()
+            };
+            places.note_device((0, 1), &device)
+        };
+        let kept = (0..300).filter(|number| note(*number)).count();
+        assert_eq!(kept, MAX_DEVICES);
+        assert!(note(3), "one that is known");
+        assert_eq!(places.device((0, 1), 299), 299);
     }
 
     #[test]

@@ -42,6 +42,9 @@ pub const CUPTI_NS_AT: usize = 64;
 pub const MONOTONIC_NS_AT: usize = 72;
 /// `CLOCK_REALTIME` at that moment, 64 bits.
 pub const REALTIME_NS_AT: usize = 80;
+/// Buffers of the library that CUPTI has at the moment, 64 bits. Of a process that has ended: those
+/// whose records went with it.
+pub const HELD_AT: usize = 88;
 /// The first of the [`Count`]s, 64 bits each.
 pub const COUNTS_AT: usize = 128;
 
@@ -274,6 +277,8 @@ pub struct Process {
     pub call_since_ns: Option<u64>,
     /// The last moment on its clocks; `None` where it has told none, or was about to.
     pub moment: Option<Moment>,
+    /// Buffers that CUPTI has now. Of a process that has ended, their records are missing.
+    pub held: u64,
     counts: [u64; Count::ALL.len()],
 }
 
@@ -308,6 +313,7 @@ impl Process {
             kinds: Kinds::of(half(KINDS_AT)?),
             call_since_ns: word(CALL_SINCE_AT).filter(|since| *since != 0),
             moment: Some(moment).filter(|moment| moment.cupti_ns != 0),
+            held: word(HELD_AT)?,
             counts,
         })
     }
@@ -342,9 +348,10 @@ mod tests {
     fn a_used_slot_is_a_process_and_any_other_is_none() {
         let mut slot = used();
         slot[Count::NamesUnread.at()] = 5;
+        slot[HELD_AT] = 3;
         let process = Process::of_bytes(&slot).unwrap();
         assert_eq!((process.serial, process.phase), (9, Phase::Idle));
-        assert_eq!(process.count(Count::NamesUnread), 5);
+        assert_eq!((process.count(Count::NamesUnread), process.held), (5, 3));
         assert_eq!((process.moment, process.call_since_ns), (None, None));
         assert_eq!(Process::of_bytes(&[0; BYTES]), None);
         for (at, byte) in [

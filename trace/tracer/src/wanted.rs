@@ -25,6 +25,10 @@ pub const CHECK_AT: usize = 32;
 /// The longest window in ns: a library ends one by itself then, whatever the deadline says.
 pub const MAX_WINDOW_NS: u64 = 3_600_000_000_000;
 
+/// How often a library asks CUPTI for what is complete while a window is open, in ns: 20 times a
+/// second, and never outside of one.
+pub const TICK_NS: u64 = 50_000_000;
+
 /// Whether anything is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {

@@ -1,80 +1,48 @@
-//! What an agent does with the file: it orders windows, and drains.
+//! What an agent does with the file: it orders windows, and drains. Orders and reads are those of
+//! the product.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant, SystemTime};
 
-use flopwatch_tracer_file::header::WANTED_AT;
+use flopwatch_attach::tracer::{Error, TraceFile};
+use flopwatch_trace::tracer::FileBytes;
 use flopwatch_tracer_file::name::MAX_NAME_BYTES;
 use flopwatch_tracer_file::process::{Count, Phase, Process, SLOTS};
 use flopwatch_tracer_file::record::Record;
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, Mode, Wanted};
-use flopwatch_tracer_file::{Layout, Losses, Origin, Reader, Seen, Source};
+use flopwatch_tracer_file::{Losses, Origin, Reader, Seen};
 
 use super::rig::Rig;
-use super::wake::Word;
 
 /// How long a process may take to do what it was told.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A file that is read by its descriptor.
-struct Bytes(File);
-
-impl Source for Bytes {
-    type Error = std::io::Error;
-
-    fn read(&mut self, at: usize, into: &mut [u8]) -> Result<(), Self::Error> {
-        self.0.read_exact_at(into, u64::try_from(at).unwrap())
-    }
-}
-
 /// The agent of a file.
 pub(crate) struct Agent {
-    file: Bytes,
-    word: Word,
-    generation: u32,
+    file: TraceFile,
+    bytes: FileBytes,
     reader: Reader<Vec<Seen>>,
 }
 
 impl Agent {
     pub(crate) fn of(rig: &Rig) -> Self {
-        let path = rig.trace();
         let begin = Instant::now();
         let file = loop {
-            match OpenOptions::new().read(true).write(true).open(&path) {
+            match TraceFile::open(&rig.trace()) {
                 Ok(file) => break file,
-                Err(error) if begin.elapsed() > ANSWER_TIMEOUT => panic!("{}: {error}", path.display()),
-                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                Err(Error::Open { .. }) if begin.elapsed() <= ANSWER_TIMEOUT => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(error) => panic!("{error}"),
             }
         };
-        let length = usize::try_from(file.metadata().unwrap().len()).unwrap();
-        let segments = Layout::of(length).unwrap().segments;
-        let word = Word::of(&path);
-        let mut file = Bytes(file);
-        let reader = Reader::new(&mut file, vec![Seen::default(); segments]).unwrap();
-        let generation = reader.wanted(&mut file).unwrap().unwrap().generation;
-        Self {
-            file,
-            word,
-            generation,
-            reader,
-        }
+        let mut bytes = FileBytes::new(file.reader().unwrap());
+        let reader = bytes.reader().unwrap();
+        Self { file, bytes, reader }
     }
 
     /// Writes an order, and wakes who waits for one.
     pub(crate) fn order(&mut self, wanted: Wanted) {
-        self.order_silently(wanted);
-        self.word.wake();
-    }
-
-    /// Writes an order: its generation last.
-    pub(crate) fn order_silently(&mut self, wanted: Wanted) {
-        self.generation += 1;
-        let generation = self.generation;
-        let bytes = Wanted { generation, ..wanted }.to_bytes();
-        let at = u64::try_from(WANTED_AT).unwrap();
-        self.file.0.write_all_at(&bytes[4..], at + 4).unwrap();
-        self.file.0.write_all_at(&bytes[..4], at).unwrap();
+        self.file.order(wanted).unwrap();
     }
 
     /// Wants a window of a minute, and waits until the process of slot 0 records.
@@ -85,17 +53,14 @@ impl Agent {
 
     /// Wants nothing, and waits until the process of slot 0 sleeps.
     pub(crate) fn end(&mut self) {
-        self.order(Wanted {
-            mode: Mode::Off,
-            ..window(Kinds::default())
-        });
+        self.file.end().unwrap();
         assert_eq!(self.settle(0), Phase::Idle, "{:?}", self.process(0));
     }
 
     /// Waits until a process has followed the last order, or will follow none, and gives what it
     /// does then.
     pub(crate) fn settle(&mut self, slot: usize) -> Phase {
-        let generation = self.generation;
+        let generation = self.file.generation();
         let settled = |process: &Process| {
             let is_done = matches!(process.phase, Phase::Idle | Phase::Recording | Phase::Refused);
             process.phase == Phase::Stuck || (process.generation == generation && is_done)
@@ -107,7 +72,7 @@ impl Agent {
     pub(crate) fn wait(&mut self, slot: usize, is_so: impl Fn(&Process) -> bool) -> Process {
         let begin = Instant::now();
         loop {
-            let process = self.reader.process(&mut self.file, slot).unwrap();
+            let process = self.reader.process(&mut self.bytes, slot).unwrap();
             match process.filter(&is_so) {
                 Some(process) => return process,
                 None if begin.elapsed() > ANSWER_TIMEOUT => panic!("slot {slot} says {process:?}"),
@@ -117,17 +82,17 @@ impl Agent {
     }
 
     pub(crate) fn process(&mut self, slot: usize) -> Process {
-        self.reader.process(&mut self.file, slot).unwrap().unwrap()
+        self.reader.process(&mut self.bytes, slot).unwrap().unwrap()
     }
 
     /// The slots that have a process.
     pub(crate) fn processes(&mut self) -> Vec<Process> {
-        let all = (0..SLOTS).filter_map(|slot| self.reader.process(&mut self.file, slot).unwrap());
+        let all = (0..SLOTS).filter_map(|slot| self.reader.process(&mut self.bytes, slot).unwrap());
         all.collect()
     }
 
     pub(crate) fn losses(&mut self, slot: usize) -> Losses {
-        self.reader.losses(&mut self.file, slot).unwrap().unwrap()
+        self.reader.losses(&mut self.bytes, slot).unwrap().unwrap()
     }
 
     /// Everything that was written since the last time.
@@ -135,7 +100,7 @@ impl Agent {
         let mut found = Vec::new();
         let drained = self
             .reader
-            .drain(&mut self.file, |origin, record| found.push((origin, record)))
+            .drain(&mut self.bytes, |origin, record| found.push((origin, record)))
             .unwrap();
         assert_eq!(drained.nonsense, 0);
         found
@@ -144,10 +109,10 @@ impl Agent {
     /// Drains a file that somebody writes rubbish to.
     pub(crate) fn drain_anything(&mut self) {
         let mut count = 0;
-        let drained = self.reader.drain(&mut self.file, |_, _| count += 1).unwrap();
+        let drained = self.reader.drain(&mut self.bytes, |_, _| count += 1).unwrap();
         assert_eq!(drained.records, count);
         for slot in 0..SLOTS {
-            self.reader.losses(&mut self.file, slot).unwrap();
+            self.reader.losses(&mut self.bytes, slot).unwrap();
         }
     }
 
@@ -160,7 +125,7 @@ impl Agent {
     /// The text of a name.
     pub(crate) fn name(&mut self, number: u32) -> String {
         let mut text = Box::new([0; MAX_NAME_BYTES]);
-        let found = self.reader.name(&mut self.file, number, &mut text).unwrap();
+        let found = self.reader.name(&mut self.bytes, number, &mut text).unwrap();
         String::from_utf8(found.unwrap().text.to_vec()).unwrap()
     }
 }

@@ -21,8 +21,8 @@ mod real;
 mod releases;
 mod rules;
 mod storm;
+mod ticks;
 mod timeline;
-mod wake;
 mod windows;
 
 use flopwatch_fake_cupti as rig;

@@ -44,9 +44,14 @@ fn a_program_that_another_one_follows_leaves_its_slot() {
     assert_eq!(agent.settle(1), Phase::Recording);
     let found = agent.drain();
     let of = |slot: usize| found.iter().filter(|(origin, _)| origin.slot == slot).count();
-    // What the first program had in CUPTI's buffers went with it.
     assert_eq!(of(1), 30);
-    assert!((4228..5000).contains(&of(0)), "{}", of(0));
+    // What the first program had in CUPTI's buffers went with it, and its slot says so.
+    let missing = 5000 - u64::try_from(of(0)).unwrap();
+    assert!(
+        of(0) > 0 && missing <= processes[0].held * 4228,
+        "{missing} are missing of {:?}",
+        processes[0]
+    );
     assert!(program.end().success());
 }
 

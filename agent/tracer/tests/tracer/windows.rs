@@ -1,11 +1,14 @@
 //! Windows of one program.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
+use flopwatch_tracer_file::header::WANTED_AT;
 use flopwatch_tracer_file::process::{Count, Phase};
 use flopwatch_tracer_file::record::{RUNTIME, Record};
-use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, Wanted};
+use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, MODE_AT, Wanted};
 
 use super::agent::{Agent, lost, now_ns, window};
 use super::rig::Rig;
@@ -264,7 +267,19 @@ fn without_a_wake_an_order_is_found_within_a_second() {
     agent.begin(Kinds::KERNELS);
     assert!(begin.elapsed() < Duration::from_secs(1));
     // As an agent that only writes: the generation changes, and nobody is woken.
-    agent.order_silently(window(Kinds::COPIES));
-    assert_eq!(agent.settle(0), Phase::Recording);
-    assert_eq!(agent.process(0).kinds, Kinds::COPIES);
+    let generation = agent.process(0).generation + 1;
+    let bytes = Wanted {
+        generation,
+        ..window(Kinds::COPIES)
+    }
+    .to_bytes();
+    let file = OpenOptions::new().write(true).open(rig.trace()).unwrap();
+    let at = u64::try_from(WANTED_AT).unwrap();
+    file.write_all_at(&bytes[MODE_AT..], at + u64::try_from(MODE_AT).unwrap())
+        .unwrap();
+    file.write_all_at(&bytes[..MODE_AT], at).unwrap();
+    let process = agent.wait(0, |process| {
+        process.generation == generation && process.phase == Phase::Recording
+    });
+    assert_eq!(process.kinds, Kinds::COPIES);
 }

@@ -1,13 +1,15 @@
 //! What a window of the tracer came to, in words.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_pipeline::cuda_window::{EarlyEnd, Recorded};
+use flopwatch_tracer::proven;
+use flopwatch_tracer_file::wanted::TICK_NS;
 
 use super::Error;
 
 /// Most processes of one reason that are named.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// Fails where nothing was recorded, with the reason. Ranges alone are a recording too.
 pub(super) fn judge(recorded: &Recorded, has_ranges: bool) -> Result<(), Error> {
@@ -32,14 +34,28 @@ pub(super) fn notes(recorded: &Recorded) -> Vec<String> {
         "the window ended early: it holds as many records as a timeline may have events; ask for a shorter one"
             .to_owned()
     }));
-    notes.extend((recorded.ended > 0).then(|| {
+    notes.extend((recorded.held > 0).then(|| {
         format!(
-            "up to the last second of CUDA is missing of {} programs, which ended within the window: CUPTI hands out records \
-             once a second",
-            recorded.ended
+            "the last of CUDA is missing of {} programs that ended within the window: CUPTI still had {} buffers of records, of \
+             their last {} ms or of work that had not ended",
+            recorded.ended,
+            recorded.held,
+            TICK_NS / 1_000_000
         )
     }));
+    notes.extend(unproven(recorded));
     notes
+}
+
+/// Each driver of which no GPU has shown that the tracer works there.
+fn unproven(recorded: &Recorded) -> impl Iterator<Item = String> {
+    let unproven = recorded
+        .drivers
+        .iter()
+        .filter_map(|driver| proven::check(*driver).err());
+    // Releases of one generation are told once.
+    let told: BTreeSet<String> = unproven.map(|driver| driver.to_string()).collect();
+    told.into_iter().take(MOST_NAMED)
 }
 
 /// Each reason for which processes did not record, with their numbers.
@@ -49,9 +65,9 @@ fn refusals(recorded: &Recorded) -> Vec<String> {
         by_reason.entry(&refused.why).or_default().push(refused.pid);
     }
     let sentence = |(why, pids): (&str, Vec<u32>)| {
-        let mut named: Vec<String> = pids.iter().take(MOST_NAMED).map(u32::to_string).collect();
-        if pids.len() > MOST_NAMED {
-            named.push(format!("{} more", pids.len() - MOST_NAMED));
+        let mut named: Vec<String> = pids.iter().take(MAX_NAMED).map(u32::to_string).collect();
+        if pids.len() > MAX_NAMED {
+            named.push(format!("{} more", pids.len() - MAX_NAMED));
         }
         format!("{why} (process {})", named.join(", "))
     };
@@ -73,6 +89,8 @@ mod tests {
             records,
             programs,
             ended,
+            held: u64::try_from(ended).unwrap(),
+            drivers: BTreeSet::new(),
             refused: refused.collect(),
             early: None,
         }
@@ -82,7 +100,7 @@ mod tests {
     fn a_window_without_records_is_an_error_that_says_why() {
         for (recorded, expected) in [
             (window(0, 0, 0, &[]), "no program of the command began CUDA"),
-            (window(0, 2, 2, &[]), "2 programs ended within the window"),
+            (window(0, 2, 2, &[]), "2 programs ended before CUPTI handed out"),
             (
                 window(0, 2, 0, &[(7, "no libcupti"), (9, "no libcupti")]),
                 "nothing was recorded: no libcupti (process 7, 9)",
@@ -102,6 +120,23 @@ mod tests {
         assert!(judge(&recorded, false).is_ok());
         let notes = notes(&recorded);
         assert_eq!(notes.len(), 2, "{notes:?}");
-        assert!(notes[0] == "not recorded: no libcupti (process 7)" && notes[1].contains("of 1 programs"));
+        assert_eq!(notes[0], "not recorded: no libcupti (process 7)");
+        assert!(
+            notes[1].contains("1 programs that ended") && notes[1].contains("1 buffers"),
+            "{notes:?}"
+        );
+        // Of one that ended when CUPTI had nothing of it, nothing is missing.
+        let whole = Recorded { held: 0, ..recorded };
+        assert_eq!(super::notes(&whole).len(), 1);
+        // Two releases of a generation that there is not yet.
+        let unproven = Recorded {
+            drivers: BTreeSet::from([99_000, 99_001]),
+            ..window(5, 1, 0, &[])
+        };
+        let notes = super::notes(&unproven);
+        assert!(
+            notes.len() == 1 && notes[0].contains("drivers of CUDA 99.0"),
+            "{notes:?}"
+        );
     }
 }

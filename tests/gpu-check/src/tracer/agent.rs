@@ -1,22 +1,21 @@
-//! What an agent does with the tracer's file: it orders windows of one program, and drains.
+//! What an agent does with the tracer's file: it orders windows of one program, and counts records
+//! as they come. Orders and reads are those of the product; its own window
+//! (`flopwatch_pipeline::cuda_window`) keeps records and counts none.
 
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
-use flopwatch_tracer_file::header::WANTED_AT;
+use flopwatch_attach::tracer::{self, TraceFile};
+use flopwatch_trace::tracer::FileBytes;
 use flopwatch_tracer_file::name::MAX_NAME_BYTES;
 use flopwatch_tracer_file::process::{Count, Phase, Process, Reason, SLOTS};
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, Mode, Wanted};
-use flopwatch_tracer_file::{Layout, Reader, Seen, Source};
+use flopwatch_tracer_file::{Reader, Seen};
 
 use super::program::Program;
 use super::tally::Tally;
 use super::until::Until;
-use super::wake::Word;
 use crate::graft::program::pause;
 
 /// How long a process may take to follow an order; CUPTI's first start takes longest.
@@ -25,26 +24,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const WINDOW_NS: u64 = 600_000_000_000;
 /// Between two looks at a slot.
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
-/// Bytes of an order that stand for its generation, and are written last.
-const GENERATION_BYTES: usize = 4;
-
-/// A file that is read by its descriptor.
-struct Bytes(File);
-
-impl Source for Bytes {
-    type Error = io::Error;
-
-    fn read(&mut self, at: usize, into: &mut [u8]) -> io::Result<()> {
-        let at = u64::try_from(at).map_err(io::Error::other)?;
-        self.0.read_exact_at(into, at)
-    }
-}
 
 /// The agent of one program.
 pub(super) struct Agent {
-    file: Bytes,
-    word: Word,
-    generation: u32,
+    file: TraceFile,
+    bytes: FileBytes,
     reader: Reader<Vec<Seen>>,
     slot: usize,
 }
@@ -54,28 +38,24 @@ impl Agent {
     pub(super) fn of(path: &Path, pid: u32, until: Until) -> Result<Self> {
         let until = until.or_after(ANSWER_TIMEOUT);
         let file = loop {
-            match OpenOptions::new().read(true).write(true).open(path) {
+            match TraceFile::open(path) {
                 Ok(file) => break file,
-                Err(error) if until.left().is_none() => {
-                    return Err(error).with_context(|| format!("the program made no {}", path.display()));
+                Err(error @ tracer::Error::Open { .. }) if until.left().is_none() => {
+                    return Err(error).context("the program made no file");
                 }
-                Err(_) => pause(POLL_INTERVAL),
+                Err(tracer::Error::Open { .. }) => pause(POLL_INTERVAL),
+                Err(error) => return Err(error.into()),
             }
         };
-        let length = usize::try_from(file.metadata()?.len())?;
-        let layout = Layout::of(length).context("the tracer's file has a strange length")?;
-        let mut file = Bytes(file);
-        let reader = Reader::new(&mut file, vec![Seen::default(); layout.segments])?;
-        let generation = reader.wanted(&mut file)?.map_or(0, |wanted| wanted.generation);
-        let word = Word::of(path)?;
+        let mut bytes = FileBytes::new(file.reader()?);
+        let reader = bytes.reader()?;
         loop {
             for slot in 0..SLOTS {
-                let process = reader.process(&mut file, slot)?;
+                let process = reader.process(&mut bytes, slot)?;
                 if process.is_some_and(|process| process.pid == pid) {
                     return Ok(Self {
                         file,
-                        word,
-                        generation,
+                        bytes,
                         reader,
                         slot,
                     });
@@ -88,27 +68,21 @@ impl Agent {
 
     /// What the program's slot says.
     pub(super) fn process(&mut self) -> Result<Process> {
-        let process = self.reader.process(&mut self.file, self.slot)?;
+        let process = self.reader.process(&mut self.bytes, self.slot)?;
         process.context("the program's slot makes no sense any more")
     }
 
-    fn order(&mut self, mode: Mode, kinds: Kinds, graphs: GraphLevel) -> Result<()> {
-        self.generation += 1;
+    fn order(&mut self, kinds: Kinds, graphs: GraphLevel) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
-        let wanted = Wanted {
-            generation: self.generation,
-            mode,
+        self.file.order(Wanted {
+            generation: 0,
+            mode: Mode::Window,
             kinds,
             graphs,
             start_at_ns: 0,
             deadline_ns: u64::try_from(now.as_nanos())?.saturating_add(WINDOW_NS),
-        };
-        let bytes = wanted.to_bytes();
-        let at = u64::try_from(WANTED_AT)?;
-        let (generation, rest) = bytes.split_at(GENERATION_BYTES);
-        self.file.0.write_all_at(rest, at + u64::try_from(GENERATION_BYTES)?)?;
-        self.file.0.write_all_at(generation, at)?;
-        self.word.wake()
+        })?;
+        Ok(())
     }
 
     /// Waits until the process has followed the last order.
@@ -120,7 +94,7 @@ impl Agent {
                 process.phase,
                 Phase::Idle | Phase::Recording | Phase::Refused | Phase::Stuck
             );
-            if is_settled && process.generation == self.generation {
+            if is_settled && process.generation == self.file.generation() {
                 return Ok(process);
             }
             if until.left().is_none() {
@@ -133,7 +107,7 @@ impl Agent {
     /// Begins a window; what the process says, and how long it took to say it.
     pub(super) fn try_begin(&mut self, kinds: Kinds, graphs: GraphLevel, until: Until) -> Result<(Process, Duration)> {
         let begin = Instant::now();
-        self.order(Mode::Window, kinds, graphs)?;
+        self.order(kinds, graphs)?;
         Ok((self.settle(until)?, begin.elapsed()))
     }
 
@@ -149,7 +123,7 @@ impl Agent {
     /// Ends a window; how long that took.
     pub(super) fn end(&mut self, until: Until) -> Result<Duration> {
         let begin = Instant::now();
-        self.order(Mode::Off, Kinds::default(), GraphLevel::Whole)?;
+        self.file.end()?;
         let process = self.settle(until)?;
         if process.phase != Phase::Idle {
             bail!("the window does not end well: {}", refusal(&process));
@@ -159,7 +133,7 @@ impl Agent {
 
     /// Counts what was written since the last time.
     pub(super) fn drain(&mut self, tally: &mut Tally) -> Result<()> {
-        let drained = self.reader.drain(&mut self.file, |_, record| tally.add(&record))?;
+        let drained = self.reader.drain(&mut self.bytes, |_, record| tally.add(&record))?;
         tally.nonsense += drained.nonsense;
         Ok(())
     }
@@ -184,7 +158,7 @@ impl Agent {
 
     /// What was lost up to now, by the process's own account and by this reader's.
     pub(super) fn lost(&mut self) -> Result<Lost> {
-        let losses = self.reader.losses(&mut self.file, self.slot)?;
+        let losses = self.reader.losses(&mut self.bytes, self.slot)?;
         let losses = losses.context("the program's slot makes no sense any more")?;
         let count = |what| losses.process.count(what);
         Ok(Lost {
@@ -204,7 +178,7 @@ impl Agent {
     /// The text of a name; none where it has none.
     pub(super) fn name(&mut self, number: u32) -> Result<Option<String>> {
         let mut text = Box::new([0; MAX_NAME_BYTES]);
-        let name = self.reader.name(&mut self.file, number, &mut text)?;
+        let name = self.reader.name(&mut self.bytes, number, &mut text)?;
         Ok(name.map(|name| String::from_utf8_lossy(name.text).into_owned()))
     }
 }

@@ -31,7 +31,7 @@ const WAYS: [(&str, Option<i32>, Option<i32>); 3] = [
 /// Has programs end in a window.
 pub(super) fn in_window(setup: &Setup, until: Until, found: &mut Found) -> Result<Ended> {
     for (way, code, signal) in WAYS {
-        let mut recorded = 0;
+        let (mut recorded, mut held) = (0, 0_u64);
         for _ in 0..ROUNDS {
             let place = Place::new(setup.newest()?)?;
             let (mut program, mut agent) = place.begin(setup.bare_command(), until)?;
@@ -54,7 +54,9 @@ pub(super) fn in_window(setup: &Setup, until: Until, found: &mut Found) -> Resul
                 format!("{way}: the program ended with {status}")
             });
             agent.drain(&mut tally)?;
-            let written = agent.process()?.count(Count::Records);
+            let left = agent.process()?;
+            let written = left.count(Count::Records);
+            held = held.saturating_add(left.held);
             found.must(tally.kernels >= written, || {
                 format!("{way}: {} of {written} records are read", tally.kernels)
             });
@@ -64,6 +66,7 @@ pub(super) fn in_window(setup: &Setup, until: Until, found: &mut Found) -> Resul
             recorded += tally.kernels;
         }
         found.figure(&format!("records of {ROUNDS} programs, {way}"), recorded);
+        found.figure(&format!("buffers that CUPTI still had of them, {way}"), held);
         found.must(recorded > 0, || format!("{way}: nothing was recorded"));
     }
     Ok(Ended::Done)
