@@ -115,8 +115,34 @@ pub const FLOPWATCH_RECORDER_BYTES: &str = "FLOPWATCH_RECORDER_BYTES";
 pub const RECORDER_BYTES_DEFAULT: u64 = 8 << 20;
 /// Least and most bytes of the recorder's file.
 pub const RECORDER_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=256 << 20;
-/// Variable of a program: the folder of the CUDA tracer's file.
+/// Annotation set by a user on a pod that is prepared for the CUDA tracer: size of each container's file, such as `16Mi`.
+pub const CUDA_BYTES_ANNOTATION: &str = "flopwatch.dev/cuda-bytes";
+/// Prefix of the per-container volumes for the CUDA tracer's file, in memory; the container's index follows.
+pub const CUDA_VOLUME_PREFIX: &str = "flopwatch-cuda-";
+/// Where the container's own volume for the tracer's file is mounted.
+pub const CUDA_DIR: &str = "/flopwatch/cuda";
+/// Name of the tracer's file there.
+pub const CUDA_FILE: &str = "cuda.trace";
+/// The tracer's library within the container.
+pub const CUDA_LIBRARY: &str = "/flopwatch/tools/libflopwatch_cuda.so";
+/// Folder below [`TOOLS_DIR`] with copies of libcupti, each by the name that the tracer's library looks for.
+pub const CUPTI_FOLDER: &str = "cupti";
+/// The same folder within the container.
+pub const CUPTI_DIR: &str = "/flopwatch/tools/cupti";
+/// Variable of a program: the library that CUDA loads.
+pub const CUDA_INJECTION64_PATH: &str = "CUDA_INJECTION64_PATH";
+/// Variable of a program: the folder of the tracer's file.
 pub const FLOPWATCH_CUDA_DIR: &str = "FLOPWATCH_CUDA_DIR";
+/// Variable of a program: bytes of the tracer's file.
+pub const FLOPWATCH_CUDA_BYTES: &str = "FLOPWATCH_CUDA_BYTES";
+/// Variable of a program: the folder with copies of libcupti.
+pub const FLOPWATCH_CUDA_CUPTI: &str = "FLOPWATCH_CUDA_CUPTI";
+/// Variable of a program: the library that the tracer's library calls first.
+pub const FLOPWATCH_CUDA_NEXT: &str = "FLOPWATCH_CUDA_NEXT";
+/// Bytes of the tracer's file where nothing else is said.
+pub const CUDA_BYTES_DEFAULT: u64 = 64 << 20;
+/// Least and most bytes of the tracer's file, which is a power of two.
+pub const CUDA_BYTES: std::ops::RangeInclusive<u64> = 1 << 20..=1 << 30;
 /// Name of the init container that installs the launcher.
 pub const LAUNCHER_INIT_CONTAINER: &str = "flopwatch-launcher";
 /// Name of the init container that copies the tools out of the tools image.

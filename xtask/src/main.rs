@@ -20,7 +20,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use flopwatch_cluster as cluster;
 use flopwatch_toolchain::cache::Cache;
-use flopwatch_toolchain::{command, kernels, progress};
+use flopwatch_toolchain::{command, cupti, kernels, progress};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -43,6 +43,13 @@ enum Recipe {
         /// Copy the library there.
         #[arg(long)]
         output: Option<PathBuf>,
+    },
+    /// Fetch NVIDIA's libcupti of each major version of CUDA from PyPI (pinned, kept in the cache),
+    /// with its license, for the agent's image.
+    Cupti {
+        /// Copy them into that folder.
+        #[arg(long)]
+        output: PathBuf,
     },
     /// Hold the headers of a release of CUPTI against the places from which the CUDA tracer reads.
     CuptiLayouts(cupti_layouts::CuptiLayoutsOptions),
@@ -102,6 +109,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Setup => setup::all(&cache),
         Recipe::Codegen => codegen::run(&cache),
         Recipe::Kernels { output } => kernels::run(&cache, output.as_deref()),
+        Recipe::Cupti { output } => cupti::run(&cache, output),
         Recipe::CuptiLayouts(options) => cupti_layouts::run(&cache, options),
         Recipe::GpuCheck(options) => gpu_check::run(&cache, options),
         Recipe::Lint => lint::run(&cache),

@@ -11,7 +11,7 @@ use crate::{copy, hold, profile, reaper, run, run_dir, stub, supervisor};
 
 /// How the program is called.
 const USAGE: &str = "usage:
-  launcher install DIR
+  launcher install [--cupti SRC] DIR
   launcher copy [--for PART,...] SRC DIR
   launcher run [--run-dir DIR] [--tools-dir DIR] [--claim-seconds N] [--session-seconds N] -- COMMAND [ARGUMENT...]
   launcher hold [--run-dir DIR] [--limit-seconds N] -- COMMAND [ARGUMENT...]
@@ -34,6 +34,7 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
     };
     match (name.to_bytes(), rest) {
         (b"install", [dir]) => report(copy::install(path(dir))),
+        (b"install", [option, cupti, dir]) if option.to_bytes() == b"--cupti" => install_with(path(cupti), path(dir)),
         (b"copy", [source, dir]) => report(copy::copy(path(source), path(dir), &Needed::everything())),
         (b"copy", [option, parts, source, dir]) if option.to_bytes() == b"--for" => {
             let needed = Needed::of(&parts.to_string_lossy(), Driver::of_node());
@@ -64,6 +65,19 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
         },
         (b"write", [file, text]) => done(run_dir::write_atomically(path(file), text.to_bytes()), "write", file),
         _ => misused("unknown subcommand or wrong number of arguments"),
+    }
+}
+
+/// Installs the launcher, and of the folder of copies of libcupti what the node's driver may need.
+/// An image without them keeps no pod from its start: the CUDA tracer says what it lacks.
+fn install_with(cupti: &Path, dir: &Path) -> i32 {
+    match report(copy::install(dir)) {
+        0 if cupti.is_dir() => report(copy::copy(cupti, dir, &Needed::of("cuda", Driver::of_node()))),
+        0 => {
+            print_line(&format!("{}: no copy of libcupti is there", cupti.display()));
+            0
+        }
+        failed => failed,
     }
 }
 

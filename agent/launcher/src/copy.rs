@@ -50,13 +50,16 @@ static FALLBACK_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfl
 
 /// Name of the flight recorder in the tools folder.
 pub const RECORDER: &str = "libflopwatch-recorder.so";
+/// Name of the CUDA tracer in the tools folder.
+pub const TRACER: &str = "libflopwatch_cuda.so";
 
-/// Copies this very program to `DIR/launcher`, mode 0755, and puts the fallback library and the
-/// flight recorder beside it, each in one step as seen by readers. Returns the program's path and
-/// bytes.
+/// Copies this very program to `DIR/launcher`, mode 0755, and puts the fallback library, the flight
+/// recorder and the CUDA tracer beside it, each in one step as seen by readers. Returns the
+/// program's path and bytes.
 pub fn install(dir: &Path) -> Result<(PathBuf, u64), CopyError> {
     install_fallback(dir)?;
     install_library(dir, RECORDER, flopwatch_recorder::LIBRARY)?;
+    install_library(dir, TRACER, flopwatch_tracer::LIBRARY)?;
     let own = Path::new("/proc/self/exe");
     let target = dir.join("launcher");
     let temporary = dir.join(".launcher.partial");
@@ -212,6 +215,34 @@ mod tests {
         assert_eq!(copy(&source, &target, &needed).unwrap().1, 3);
         let copied = needed::names(&target.join("target-linux-x64")).unwrap();
         assert_eq!(copied, ["libcupti.so.11.8", "more", "nsys"]);
+    }
+
+    #[test]
+    fn of_the_copies_of_libcupti_those_come_along_that_the_driver_may_need_with_their_licenses() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("cupti");
+        fs::create_dir(&source).unwrap();
+        for version in ["11.8", "12", "13"] {
+            fs::write(source.join(format!("libcupti.so.{version}")), "1").unwrap();
+            fs::write(source.join(format!("libcupti.so.{version}.license.txt")), "1").unwrap();
+        }
+        for (driver, expected) in [
+            (needed::Driver::Absent, &["13"][..]),
+            (needed::Driver::Serves((13, 0)), &["13"]),
+            (needed::Driver::Serves((12, 8)), &["12", "13"]),
+            (needed::Driver::Serves((11, 4)), &["11.8", "12", "13"]),
+            (needed::Driver::Unknown, &["11.8", "12", "13"]),
+        ] {
+            let target = tempfile::tempdir().unwrap();
+            copy(&source, target.path(), &Needed::of("cuda", driver)).unwrap();
+            let copied = needed::names(&target.path().join("cupti")).unwrap();
+            let both = |version: &&str| {
+                let library = format!("libcupti.so.{version}");
+                [OsString::from(&library), format!("{library}.license.txt").into()]
+            };
+            let expected: Vec<OsString> = expected.iter().flat_map(both).collect();
+            assert_eq!(copied, expected, "{driver:?}");
+        }
     }
 
     #[test]

@@ -43,6 +43,8 @@ const NEVER: [&str; 11] = [
 ];
 /// There is one for every version of CUDA.
 const CUPTI: &str = "libcupti.so.";
+/// How the name of a CUPTI's license ends, which begins with the CUPTI's own.
+const LICENSE: &str = ".license.txt";
 
 /// A version of CUDA: major, minor.
 pub type Cuda = (u32, u32);
@@ -203,10 +205,15 @@ impl Needed {
     }
 }
 
-/// The version in the name of a CUPTI.
+/// The version in the name of a CUPTI, or of its license. One that is named by its major version
+/// alone is the newest of that.
 fn cupti(name: &str) -> Option<Cuda> {
-    let (major, minor) = name.strip_prefix(CUPTI)?.split_once('.')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+    let version = name.strip_prefix(CUPTI)?;
+    let version = version.strip_suffix(LICENSE).unwrap_or(version);
+    match version.split_once('.') {
+        Some((major, minor)) => Some((major.parse().ok()?, minor.parse().ok()?)),
+        None => Some((version.parse().ok()?, u32::MAX)),
+    }
 }
 
 fn text<N: AsRef<OsStr>>(name: &N) -> Cow<'_, str> {

@@ -6,9 +6,12 @@
 
 mod candidates;
 mod capture_bytes;
+mod cuda;
 mod environment;
 mod injected;
 mod jax;
+mod library;
+mod memory_volume;
 mod ncu;
 mod recorder;
 pub mod restore;
@@ -140,7 +143,10 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
         Err(unknown) => (Err(Refusal::UnknownProfiler(unknown)), PreparedFor::default()),
         Ok(words) => {
             let tools = tools::choose(pod, &words, options);
-            (tools.and_then(|tools| fits(pod, tools)), words)
+            (
+                tools.and_then(|tools| fits(pod, tools)),
+                cuda::with_recorder(pod, words),
+            )
         }
     };
     for Candidate { name, container } in candidates::choose(pod) {
@@ -172,7 +178,8 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
     let tools = tools.ok().flatten();
     let options = tools.as_ref().map_or(options, |tools| &tools.options);
     if let Some(tools) = tools.as_ref().filter(|_| !chosen.is_empty()) {
-        inject(pod, tools, &chosen, &mut operations);
+        let with_cupti = present.len() > chosen.len() && cuda::needs_cupti(pod, &words, options);
+        inject(pod, tools, &chosen, with_cupti, &mut operations);
     }
     let mut prepared_for = Vec::new();
     let everyone = present.clone();
@@ -264,7 +271,15 @@ fn command(
     })
 }
 
-fn inject(pod: &Pod, tools: &Tools, chosen: &[(usize, &Container, Command)], operations: &mut Vec<PatchOperation>) {
+/// Puts the tools into the pod and before the commands of the chosen containers; `with_cupti` says
+/// whether another container needs a libcupti.
+fn inject(
+    pod: &Pod,
+    tools: &Tools,
+    chosen: &[(usize, &Container, Command)],
+    with_cupti: bool,
+    operations: &mut Vec<PatchOperation>,
+) {
     let spec = pod.spec.as_ref();
     let Tools { options, parts, .. } = tools;
     let containers: Vec<(usize, &Container)> = chosen
@@ -279,7 +294,7 @@ fn inject(pod: &Pod, tools: &Tools, chosen: &[(usize, &Container, Command)], ope
     );
     insert_first(
         pod,
-        injected::init_containers(pod, &containers, options, parts.as_deref()),
+        injected::init_containers(pod, &containers, options, parts.as_deref(), with_cupti),
         operations,
     );
     for (index, container, command) in chosen {

@@ -1,8 +1,9 @@
 //! Why a container is not prepared. The pod is admitted as it was, and says so in an annotation.
 
 use flopwatch_api::preparation::{
-    JAX_DUMPS_ANNOTATION, NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION,
-    NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_LABEL, RECORDER_BYTES_ANNOTATION, UnknownWord,
+    CUDA_BYTES_ANNOTATION, CUDA_INJECTION64_PATH, JAX_DUMPS_ANNOTATION, NCU_OPTIONS_ANNOTATION,
+    NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION,
+    PREPARE_LABEL, RECORDER_BYTES_ANNOTATION, UnknownWord,
 };
 use flopwatch_api::profiler::TraceCategory;
 use strum::IntoStaticStr;
@@ -59,6 +60,22 @@ pub enum Refusal {
     RecorderBytes(String),
     /// The container's memory limit is too small for the flight recorder's file.
     RecorderMemory {
+        /// Limit in bytes.
+        limit: u128,
+        /// Bytes that are needed.
+        needed: u128,
+    },
+    /// The label names Nsight Systems and the CUDA tracer, and the container has the tools of
+    /// Nsight Systems.
+    BesideNsys,
+    /// The container has CUDA load another profiler, at this path, which has CUPTI all the time.
+    OtherProfiler(String),
+    /// The pod's runtime class, of this name, is a sandbox with a kernel of its own.
+    Sandbox(String),
+    /// The annotation with the size of the CUDA tracer's file is no quantity within the bounds.
+    CudaBytes(String),
+    /// The container's memory limit is too small for the CUDA tracer's file.
+    CudaMemory {
         /// Limit in bytes.
         limit: u128,
         /// Bytes that are needed.
@@ -142,6 +159,13 @@ impl std::fmt::Display for Refusal {
             Self::RecorderBytes(value) => write!(f, "annotation {RECORDER_BYTES_ANNOTATION} is {value:?}; write a size from 256Ki to 256Mi"),
             Self::RecorderMemory { limit, needed } => {
                 write!(f, "the container's memory limit of {limit} bytes is too small for the flight recorder's file, which counts towards it: at least {needed} are asked; raise the limit, or make the file smaller with annotation {RECORDER_BYTES_ANNOTATION}")
+            }
+            Self::BesideNsys => write!(f, "label {PREPARE_LABEL} names nsys and cuda, and a process takes one profiler of CUDA: Nsight Systems has the container; leave nsys out to have cuda"),
+            Self::OtherProfiler(path) => write!(f, "{CUDA_INJECTION64_PATH} of the container names {path}, a profiler that has CUPTI all the time, and a process takes one profiler of CUDA: remove the variable to have cuda"),
+            Self::Sandbox(class) => write!(f, "the pod's runtime class is {class}, and the node's agent sees no program that runs behind a kernel of its own: take the node's usual runtime, or one whose name begins with nvidia"),
+            Self::CudaBytes(value) => write!(f, "annotation {CUDA_BYTES_ANNOTATION} is {value:?}; write a size from 1Mi to 1Gi"),
+            Self::CudaMemory { limit, needed } => {
+                write!(f, "the container's memory limit of {limit} bytes is too small for the CUDA tracer's file, which counts towards it: at least {needed} are asked; raise the limit, or make the file smaller with annotation {CUDA_BYTES_ANNOTATION}")
             }
             Self::NameTaken(name) => write!(f, "the pod already has a volume or an init container named {name}; rename it"),
             Self::NoSuchContainer { existing } => write!(f, "the pod has no such container; it has {existing}"),

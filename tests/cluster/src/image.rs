@@ -5,13 +5,14 @@ mod archive;
 mod containerfiles;
 mod layer;
 mod rootfs;
+mod simulated_gpu;
 
 use anyhow::{Context as _, Result};
 use archive::{Archive, ImageConfig};
 use flopwatch_toolchain::cache::{Cache, key, remove};
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::progress::{human, say};
-use flopwatch_toolchain::{golang, kernels, ncu, nsys, project};
+use flopwatch_toolchain::{cupti, golang, kernels, ncu, nsys, project};
 use layer::{File, Layer};
 use rootfs::Rootfs;
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ pub enum Image {
     Agent,
     /// The tools that a prepared pod gets: Nsight Systems, nothing else.
     Nsys,
-    /// The sample workload, and a shell for tests.
+    /// The sample workload, a shell for tests, and a simulated GPU.
     Workload,
     /// Nsight Compute, and a double of it for pods of tests.
     Ncu,
@@ -125,6 +126,10 @@ pub(crate) fn compile(cache: &Cache, images: &[Image]) -> Result<Binaries> {
         let tools = tools_folder(&binaries)?;
         binaries.insert(TOOLS.to_owned(), tools);
     }
+    if images.contains(&Image::Workload) {
+        let folder = simulated_gpu::compile(&project::target_directory()?.join("simulated-gpu"))?;
+        binaries.insert(simulated_gpu::PLACE.to_owned(), folder);
+    }
     say(format_args!("compiled in {}", human(begin.elapsed())));
     Ok(binaries)
 }
@@ -168,6 +173,9 @@ pub(crate) fn prepare(cache: &Cache, images: &[Image]) -> Result<()> {
     }
     if images.contains(&Image::Ncu) {
         ncu::ensure(cache)?;
+    }
+    if images.contains(&Image::Agent) {
+        cupti::ensure(cache)?;
     }
     images
         .iter()
@@ -229,16 +237,28 @@ fn files(cache: &Cache, image: Image, binaries: &Binaries) -> Result<Vec<File>> 
     Ok(match image {
         Image::Pause => vec![File::new(golang::PAUSE.build(cache)?.join("pause"), "pause")],
         Image::Operator => vec![binary("flopwatch-operator")?],
-        Image::Agent => vec![
-            binary("flopwatch-agent")?,
-            binary("flopwatch-launcher")?,
-            File::new(binaries.get(TOOLS).context("no launcher was installed")?, TOOLS),
-            File::new(
-                kernels::build(cache)?,
-                format!("usr/lib/flopwatch/{}", kernels::FILE_NAME),
-            ),
-        ],
-        Image::Workload => vec![binary("flopwatch-sample-workload")?],
+        Image::Agent => {
+            let mut files = vec![
+                binary("flopwatch-agent")?,
+                binary("flopwatch-launcher")?,
+                File::new(binaries.get(TOOLS).context("no launcher was installed")?, TOOLS),
+                File::new(
+                    kernels::build(cache)?,
+                    format!("usr/lib/flopwatch/{}", kernels::FILE_NAME),
+                ),
+            ];
+            let cupti = cupti::files(cache)?.into_iter();
+            files.extend(cupti.map(|(path, name)| File::new(path, format!("{TOOLS}/{}/{name}", cupti::FOLDER_NAME))));
+            files
+        }
+        Image::Workload => {
+            let gpu = binaries.get(simulated_gpu::PLACE);
+            let gpu = gpu.context("no simulated GPU was compiled")?;
+            vec![
+                binary("flopwatch-sample-workload")?,
+                File::new(gpu, simulated_gpu::PLACE),
+            ]
+        }
         Image::Nsys => {
             let nsys = nsys::ensure(cache)?;
             let parts = nsys.host_parts()?.own.into_iter();

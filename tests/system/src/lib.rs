@@ -26,6 +26,7 @@ pub mod recordings;
 pub mod remains;
 mod server;
 pub mod sessions;
+pub mod simulated_gpu;
 pub mod soak;
 pub mod trainer;
 pub mod transcript;

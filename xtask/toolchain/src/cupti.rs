@@ -1,10 +1,13 @@
 //! NVIDIA's libcupti, from PyPI in the cache folder (10 to 14 MB a release): the tracer's tests
-//! load them behind a driver that is none, and a bundle takes them to a machine with a GPU.
+//! load them behind a driver that is none, a bundle takes them to a machine with a GPU, and the
+//! agent's image has them for pods.
 
 use crate::cache::Cache;
+use crate::progress::say;
 use crate::wheel::{self, Requirements};
-use anyhow::{Result, bail};
-use std::path::PathBuf;
+use anyhow::{Context as _, Result, bail};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// The newest of each major version.
 const REQUIREMENTS: Requirements = Requirements::Cupti;
@@ -62,6 +65,65 @@ impl Release {
         }
         Ok(library)
     }
+}
+
+/// What pods get: the name by which the tracer looks for it, its package, and where that has it.
+const COPIES: [(&str, &str, &str); 3] = [
+    (
+        "libcupti.so.11.8",
+        "nvidia_cuda_cupti_cu11",
+        "nvidia/cuda_cupti/lib/libcupti.so.11.8",
+    ),
+    (OF_12.0, "nvidia_cuda_cupti_cu12", OF_12.1),
+    (OF_13.0, "nvidia_cuda_cupti", OF_13.1),
+];
+/// Where packages have NVIDIA's license, of old packages and of new ones.
+const LICENSES: [&str; 2] = ["License.txt", "licenses/License.txt"];
+/// Folder of the agent's image below that of the pods' tools.
+pub const FOLDER_NAME: &str = "cupti";
+
+/// The newest libcupti of each major version, each with its license, as the agent's image has them:
+/// where it lies, and its name in the image.
+pub fn files(cache: &Cache) -> Result<Vec<(PathBuf, String)>> {
+    let environment = REQUIREMENTS.environment(cache)?;
+    let mut files = Vec::new();
+    for (name, package, path) in COPIES {
+        files.push((wheel::file(&environment, path), name.to_owned()));
+        files.push((license(&environment, package)?, format!("{name}.license.txt")));
+    }
+    Ok(files)
+}
+
+/// The license in a package.
+fn license(environment: &Path, package: &str) -> Result<PathBuf> {
+    let inside = wheel::file(environment, FOLDER);
+    let packages = inside.parent().context("the packages lie in a folder")?;
+    for entry in fs::read_dir(packages).with_context(|| format!("cannot list {}", packages.display()))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_its = name.strip_prefix(package).is_some_and(|rest| rest.starts_with('-'));
+        if is_its && name.ends_with(".dist-info") {
+            let mut places = LICENSES.iter().map(|place| entry.path().join(place));
+            if let Some(license) = places.find(|place| place.is_file()) {
+                return Ok(license);
+            }
+        }
+    }
+    bail!(
+        "{} holds no license of {package}; remove it and try again",
+        environment.display()
+    )
+}
+
+/// Copies [`files`] into a folder, as they are.
+pub fn run(cache: &Cache, output: &Path) -> Result<()> {
+    fs::create_dir_all(output).with_context(|| format!("cannot make {}", output.display()))?;
+    for (file, name) in files(cache)? {
+        let to = output.join(name);
+        let bytes = fs::copy(&file, &to).with_context(|| format!("cannot copy {}", file.display()))?;
+        say(format_args!("{} ({} KiB)", to.display(), bytes >> 10));
+    }
+    Ok(())
 }
 
 /// The folder that is there already.

@@ -9,12 +9,10 @@ use std::path::{Path, PathBuf};
 use flopwatch_api::artifact::RING;
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_attach::tracer;
-use flopwatch_launcher::copy::{CopyError, RECORDER, install_library};
+use flopwatch_launcher::copy::{CopyError, RECORDER, TRACER, install_library};
 
 use super::TracerOptions;
 
-/// Name of the CUDA tracer's library.
-const TRACER: &str = "libflopwatch_cuda.so";
 /// Folder of the files that programs share, beside their libraries.
 const SHARED: &str = "shared";
 /// Bytes of the flight recorder's file, as a variable says them: the ranges of some minutes.

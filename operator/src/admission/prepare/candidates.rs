@@ -13,9 +13,14 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, VolumeMount};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt as _;
 
-use crate::admission::prepare::{PrepareOptions, capture_bytes};
+use crate::admission::prepare::{Delivery, PrepareOptions, capture_bytes};
 use crate::admission::quantity;
 use crate::admission::refusal::Refusal;
+
+/// What the names of runtime classes say whose pods have a kernel of their own.
+const SANDBOXES: [&str; 3] = ["gvisor", "kata", "runsc"];
+/// Bytes of the copies of libcupti, of all major versions.
+const CUPTI_BYTES: u64 = 24 << 20;
 
 /// A container that is to be prepared: its place, or why it cannot be.
 pub(super) struct Candidate<'a> {
@@ -88,13 +93,31 @@ pub(super) fn refuse_pod(pod: &Pod, options: &PrepareOptions) -> Option<Refusal>
     refuse_platform(spec)
         .or_else(|| refuse_annotations(pod))
         .or_else(|| refuse_names(spec))
-        .or_else(|| refuse_storage(spec, options))
+        .or_else(|| refuse_bytes(spec, options.tools_bytes))
 }
 
 /// Why a pod cannot have the launcher's volume and init container.
 pub(super) fn refuse_tools(pod: &Pod) -> Option<Refusal> {
     let spec = pod.spec.as_ref()?;
     refuse_platform(spec).or_else(|| refuse_names(spec))
+}
+
+/// Why a pod's programs cannot be seen from the node: a sandbox runs them behind a kernel of its
+/// own.
+pub(super) fn refuse_sandbox(pod: &Pod) -> Option<Refusal> {
+    let class = pod.spec.as_ref()?.runtime_class_name.as_deref()?;
+    let name = class.to_lowercase();
+    let is_sandbox = SANDBOXES.iter().any(|sandbox| name.contains(sandbox));
+    is_sandbox.then(|| Refusal::Sandbox(class.to_owned()))
+}
+
+/// Too little ephemeral storage for copies of libcupti.
+pub(super) fn refuse_cupti(pod: &Pod, options: &PrepareOptions) -> Option<Refusal> {
+    let spec = pod.spec.as_ref()?;
+    match options.delivery {
+        Delivery::Copy => refuse_bytes(spec, CUPTI_BYTES),
+        Delivery::Mount => None,
+    }
 }
 
 fn refuse_platform(spec: &PodSpec) -> Option<Refusal> {
@@ -155,9 +178,10 @@ fn refuse_names(spec: &PodSpec) -> Option<Refusal> {
     volume.or(container).map(|name| Refusal::NameTaken(name.clone()))
 }
 
-fn refuse_storage(spec: &PodSpec, options: &PrepareOptions) -> Option<Refusal> {
+/// Too little ephemeral storage for copies of so many bytes, and a capture.
+fn refuse_bytes(spec: &PodSpec, copied_bytes: u64) -> Option<Refusal> {
     let limit = capture_bytes::limit(spec)?;
-    let needed = capture_bytes::needed(options);
+    let needed = capture_bytes::needed(copied_bytes);
     (limit < needed).then_some(Refusal::EphemeralStorage { limit, needed })
 }
 

@@ -32,9 +32,9 @@ pub(super) fn limit(spec: &PodSpec) -> Option<u128> {
         .reduce(u128::saturating_add)
 }
 
-/// Smallest limit with which a pod is prepared.
-pub(super) fn needed(options: &PrepareOptions) -> u128 {
-    u128::from(options.tools_bytes) + WORKLOAD_BYTES + MIN_CAPTURE_BYTES
+/// Smallest limit with which so many bytes are copied into a pod.
+pub(super) fn needed(copied_bytes: u64) -> u128 {
+    u128::from(copied_bytes) + WORKLOAD_BYTES + MIN_CAPTURE_BYTES
 }
 
 /// Bytes that captures of each of `writing` containers may take; none where nothing limits them.

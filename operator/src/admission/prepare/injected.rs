@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use flopwatch_api::preparation::{
-    LAUNCHER, LAUNCHER_INIT_CONTAINER, PROFILER_VOLUME, RUN_DIR, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_DIR,
-    TOOLS_IN_IMAGE, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
+    CUPTI_FOLDER, LAUNCHER, LAUNCHER_INIT_CONTAINER, PROFILER_VOLUME, RUN_DIR, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX,
+    TOOLS_DIR, TOOLS_IN_IMAGE, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
 };
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -95,12 +95,14 @@ pub(super) fn tools_mount(options: &PrepareOptions) -> Value {
 }
 
 /// The init containers of a prepared pod, in their order: the launcher's and the tools'; none where
-/// images are mounted. `parts` are the parts of the tools that are copied, or all.
+/// images are mounted. `parts` are the parts of the tools that are copied, or all; `with_cupti` has
+/// the launcher's copy libcupti too.
 pub(super) fn init_containers(
     pod: &Pod,
     containers: &[(usize, &Container)],
     options: &PrepareOptions,
     parts: Option<&str>,
+    with_cupti: bool,
 ) -> Vec<Value> {
     if options.delivery == Delivery::Mount {
         return Vec::new();
@@ -112,16 +114,27 @@ pub(super) fn init_containers(
     };
     let tools = (TOOLS_INIT_CONTAINER, options.tools_image.as_str(), copy);
     let tools = init_container(tools, pod, containers, options);
-    launcher(pod, containers, options).into_iter().chain([tools]).collect()
+    let launcher = launcher(pod, containers, options, with_cupti);
+    launcher.into_iter().chain([tools]).collect()
 }
 
-/// The first init container, which copies the launcher and its libraries into the volume; None
-/// where images are mounted.
-pub(super) fn launcher(pod: &Pod, containers: &[(usize, &Container)], options: &PrepareOptions) -> Option<Value> {
+/// The first init container, which copies the launcher and its libraries into the volume, and the
+/// libcupti of the node's driver where `with_cupti` says so; None where images are mounted.
+pub(super) fn launcher(
+    pod: &Pod,
+    containers: &[(usize, &Container)],
+    options: &PrepareOptions,
+    with_cupti: bool,
+) -> Option<Value> {
     if options.delivery == Delivery::Mount {
         return None;
     }
-    let install = json!([LAUNCHER_IN_IMAGE, "install", TOOLS_DIR]);
+    let install = if with_cupti {
+        let cupti = format!("/{TOOLS_IN_IMAGE}/{CUPTI_FOLDER}");
+        json!([LAUNCHER_IN_IMAGE, "install", "--cupti", cupti, TOOLS_DIR])
+    } else {
+        json!([LAUNCHER_IN_IMAGE, "install", TOOLS_DIR])
+    };
     let launcher = (LAUNCHER_INIT_CONTAINER, options.launcher_image.as_str(), install);
     Some(init_container(launcher, pod, containers, options))
 }

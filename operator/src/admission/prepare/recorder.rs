@@ -1,47 +1,20 @@
 //! The preparation for the flight recorder: variables by which NVTX loads the recorder's library,
 //! and a volume in memory for the recorder's file.
-//!
-//! The container's command stays as it is: NVTX loads the library where the program calls NVTX, and
-//! goes on without it where it cannot.
 
 use flopwatch_api::preparation::{
     FLOPWATCH_RECORDER_BYTES, FLOPWATCH_RECORDER_DIR, NVTX_INJECTION64_PATH, PreparationWord, PreparedFor,
     RECORDER_BYTES, RECORDER_BYTES_ANNOTATION, RECORDER_BYTES_DEFAULT, RECORDER_DIR, RECORDER_LIBRARY,
     RECORDER_VOLUME_PREFIX,
 };
-use k8s_openapi::api::core::v1::{Container, Pod, Volume};
-use kube::ResourceExt as _;
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::{Container, Pod};
 
+use super::library::{Added, Library, variable};
+use super::memory_volume::{self, MemoryVolume};
 use super::{candidates, environment};
-use crate::admission::quantity;
 use crate::admission::refusal::Refusal;
 
 /// Size that a recorder's file is a multiple of.
 const PAGE_BYTES: u64 = 4096;
-/// Room in the volume beside the file.
-const VOLUME_OVERHEAD_BYTES: u64 = 1 << 20;
-/// Medium of the recorder's volume.
-const MEMORY: &str = "Memory";
-/// Bytes that a container's memory limit has at least for each byte of the recorder's file, which
-/// counts towards that limit.
-const MIN_LIMIT_BYTES_PER_RECORDER_BYTE: u128 = 8;
-
-/// The result of preparing a container for the recorder.
-#[derive(Debug, PartialEq)]
-pub(super) enum Recorder {
-    /// The container gets a volume, its mount, and variables.
-    Added {
-        /// The volume in memory, as JSON of the pod's specification.
-        volume: Value,
-        /// The mount of the volume, as JSON of the container.
-        mount: Value,
-        /// The variables, as JSON of the container.
-        variables: Vec<Value>,
-    },
-    /// An earlier review added them.
-    AlreadyAdded,
-}
 
 /// Prepares the `index`-th container of a pod for the recorder; None where the pod does not ask for
 /// the recorder, or is prepared for Nsight Compute.
@@ -50,25 +23,15 @@ pub(super) fn of(
     words: &PreparedFor,
     index: usize,
     container: &Container,
-) -> Option<Result<Recorder, Refusal>> {
+) -> Option<Result<Library, Refusal>> {
     let asked = words.contains(PreparationWord::Recorder) && !words.contains(PreparationWord::Ncu);
     asked.then(|| recorder(pod, index, container))
 }
 
-fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Recorder, Refusal> {
-    let name = format!("{RECORDER_VOLUME_PREFIX}{index}");
-    let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    let volume = volumes.find(|volume| volume.name == name);
-    let mut mounts = container.volume_mounts.iter().flatten();
-    let is_mounted = mounts.any(|mount| mount.name == name && mount.mount_path == RECORDER_DIR);
-    match volume {
-        // The file is read from outside: nobody but the kernel may answer for it.
-        Some(volume) if is_mounted && is_in_memory(volume) => return check_already_added(container),
-        Some(_) => return Err(Refusal::NameTaken(name)),
-        None => {}
-    }
-    if let Some(refusal) = candidates::refuse_paths(container) {
-        return Err(refusal);
+fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Library, Refusal> {
+    let volume = MemoryVolume::of(RECORDER_VOLUME_PREFIX, index, RECORDER_DIR);
+    if volume.is_there(pod, container)? {
+        return Ok(Library::AlreadyAdded);
     }
     if environment::set(container, NVTX_INJECTION64_PATH).is_some() {
         return Err(Refusal::VariableKept {
@@ -76,58 +39,33 @@ fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Recorder, 
             value: RECORDER_LIBRARY,
         });
     }
-    let bytes = bytes(pod)?;
-    if let Some(limit) = candidates::limit(container, "memory") {
-        let needed = u128::from(bytes).saturating_mul(MIN_LIMIT_BYTES_PER_RECORDER_BYTE);
-        if limit < needed {
-            return Err(Refusal::RecorderMemory { limit, needed });
-        }
+    let bytes = memory_volume::bytes(pod, RECORDER_BYTES_ANNOTATION, &RECORDER_BYTES, RECORDER_BYTES_DEFAULT)
+        .map_err(Refusal::RecorderBytes)?;
+    let bytes = bytes / PAGE_BYTES * PAGE_BYTES;
+    if let Some((limit, needed)) = memory_volume::too_small(container, bytes) {
+        return Err(Refusal::RecorderMemory { limit, needed });
     }
-    let limit = bytes.saturating_add(VOLUME_OVERHEAD_BYTES).to_string();
-    let variable = |name: &str, value: &str| json!({"name": name, "value": value});
-    Ok(Recorder::Added {
-        volume: json!({"name": name, "emptyDir": {"medium": MEMORY, "sizeLimit": limit}}),
-        mount: json!({"name": name, "mountPath": RECORDER_DIR}),
+    // What an earlier review added for another library lies there too: it is looked at last.
+    if let Some(refusal) = candidates::refuse_paths(container) {
+        return Err(refusal);
+    }
+    let (volume, mount) = volume.added(bytes);
+    Ok(Library::Added(Box::new(Added {
+        volume,
+        mount,
         variables: vec![
             variable(NVTX_INJECTION64_PATH, RECORDER_LIBRARY),
             variable(FLOPWATCH_RECORDER_DIR, RECORDER_DIR),
             variable(FLOPWATCH_RECORDER_BYTES, &bytes.to_string()),
         ],
-    })
-}
-
-/// Refuses a container in which something else is mounted in the recorder's folder or around it.
-fn check_already_added(container: &Container) -> Result<Recorder, Refusal> {
-    let mut paths = container.volume_mounts.iter().flatten().map(|mount| &mount.mount_path);
-    let taken = paths.find(|path| {
-        let path = path.trim_end_matches('/');
-        let below = path.strip_prefix(RECORDER_DIR);
-        path == "/flopwatch" || below.is_some_and(|below| below.starts_with('/'))
-    });
-    taken.map_or(Ok(Recorder::AlreadyAdded), |path| Err(Refusal::PathTaken(path.clone())))
-}
-
-/// Whether a volume is an `emptyDir` in memory.
-fn is_in_memory(volume: &Volume) -> bool {
-    let folder = volume.empty_dir.as_ref();
-    folder.is_some_and(|folder| folder.medium.as_deref() == Some(MEMORY))
-}
-
-/// The size of the recorder's file that the pod asks for, rounded down to whole pages.
-fn bytes(pod: &Pod) -> Result<u64, Refusal> {
-    let Some(text) = pod.annotations().get(RECORDER_BYTES_ANNOTATION) else {
-        return Ok(RECORDER_BYTES_DEFAULT);
-    };
-    let bytes = quantity::bytes(text.trim()).and_then(|bytes| u64::try_from(bytes).ok());
-    let bytes = bytes.filter(|bytes| RECORDER_BYTES.contains(bytes));
-    bytes
-        .map(|bytes| bytes / PAGE_BYTES * PAGE_BYTES)
-        .ok_or_else(|| Refusal::RecorderBytes(text.clone()))
+        changed: Vec::new(),
+    })))
 }
 
 #[cfg(test)]
 mod tests {
     use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_FOR_ANNOTATION, UNPREPARED_ANNOTATION};
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::admission::prepare::tests::options;

@@ -1,17 +1,18 @@
 //! Undoes the preparation in a pod's specification, for copies of prepared pods.
 
 use flopwatch_api::preparation::{
-    FLOPWATCH_RECORDER_BYTES, FLOPWATCH_RECORDER_DIR, LAUNCHER, LAUNCHER_INIT_CONTAINER, NVTX_INJECTION64_PATH,
-    PROFILER_VOLUME, RECORDER_LIBRARY, RECORDER_VOLUME_PREFIX, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX,
-    TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
+    CUDA_INJECTION64_PATH, CUDA_LIBRARY, CUDA_VOLUME_PREFIX, CUPTI_DIR, FLOPWATCH_CUDA_BYTES, FLOPWATCH_CUDA_CUPTI,
+    FLOPWATCH_CUDA_DIR, FLOPWATCH_CUDA_NEXT, FLOPWATCH_RECORDER_BYTES, FLOPWATCH_RECORDER_DIR, LAUNCHER,
+    LAUNCHER_INIT_CONTAINER, NVTX_INJECTION64_PATH, PROFILER_VOLUME, RECORDER_LIBRARY, RECORDER_VOLUME_PREFIX,
+    RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
 };
 use serde_json::{Map, Value};
 
 /// Removes from a pod's `spec` what [`prepare`](super::prepare) added: init containers, volumes,
-/// mounts, the launcher before each command, and the flight recorder. A command that was looked up
-/// in an image's entrypoint stays, and so do other variables: the program runs the same with them.
-/// A pod that has neither the launcher's init container nor the launcher's image as a volume was
-/// not prepared, and is left as it is.
+/// mounts, the launcher before each command, the flight recorder and the CUDA tracer. A command
+/// that was looked up in an image's entrypoint stays, and so do other variables: the program runs
+/// the same with them. A pod that has neither the launcher's init container nor the launcher's
+/// image as a volume was not prepared, and is left as it is.
 pub fn restore(spec: &mut Map<String, Value>) {
     let is_launcher = |container: &Map<String, Value>| name(container) == LAUNCHER_INIT_CONTAINER;
     let is_image = |volume: &Map<String, Value>| name(volume) == TOOLS_VOLUME && volume.contains_key("image");
@@ -26,6 +27,7 @@ pub fn restore(spec: &mut Map<String, Value>) {
     for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
         retain(container, "volumeMounts", |mount| !is_ours(name(mount)));
         remove_recorder(container);
+        remove_tracer(container);
         if let Some(command) = container.get_mut("command").and_then(Value::as_array_mut)
             && command.first().and_then(Value::as_str) == Some(LAUNCHER)
             && let Some(end) = command.iter().position(|word| word.as_str() == Some("--"))
@@ -52,6 +54,32 @@ fn remove_recorder(container: &mut Map<String, Value>) {
     }
 }
 
+/// Removes the CUDA tracer's variables from a container that has them. A library that the tracer's
+/// calls first is the container's own, and is named by CUDA's variable again.
+fn remove_tracer(container: &mut Map<String, Value>) {
+    let variables = container.get("env").and_then(Value::as_array).into_iter().flatten();
+    let named = |wanted: &'static str| {
+        let mut of_name = variables.clone().filter(move |variable| variable["name"] == wanted);
+        of_name.next_back().and_then(|variable| variable["value"].as_str())
+    };
+    if named(CUDA_INJECTION64_PATH) != Some(CUDA_LIBRARY) {
+        return;
+    }
+    let own = named(FLOPWATCH_CUDA_NEXT).map(str::to_owned);
+    retain(container, "env", |variable| match name(variable) {
+        CUDA_INJECTION64_PATH => own.is_some(),
+        FLOPWATCH_CUDA_CUPTI => variable.get("value").and_then(Value::as_str) != Some(CUPTI_DIR),
+        name => ![FLOPWATCH_CUDA_DIR, FLOPWATCH_CUDA_BYTES, FLOPWATCH_CUDA_NEXT].contains(&name),
+    });
+    let variables = container.get_mut("env").and_then(Value::as_array_mut);
+    let mut variables = variables.into_iter().flatten();
+    if let Some(own) = own
+        && let Some(variable) = variables.find(|variable| variable["value"] == CUDA_LIBRARY)
+    {
+        variable["value"] = Value::String(own);
+    }
+}
+
 /// Keeps those items of the list `key` of an object for which `keep` is true, and removes the list
 /// where none is left.
 pub fn retain(of: &mut Map<String, Value>, key: &str, keep: impl Fn(&Map<String, Value>) -> bool) {
@@ -74,9 +102,14 @@ fn is_ours(volume: &str) -> bool {
         !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
     };
     matches!(volume, TOOLS_VOLUME | PROFILER_VOLUME)
-        || [RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, RECORDER_VOLUME_PREFIX]
-            .into_iter()
-            .any(numbered)
+        || [
+            RUN_VOLUME_PREFIX,
+            TMP_VOLUME_PREFIX,
+            RECORDER_VOLUME_PREFIX,
+            CUDA_VOLUME_PREFIX,
+        ]
+        .into_iter()
+        .any(numbered)
 }
 
 #[cfg(test)]
@@ -106,10 +139,11 @@ mod tests {
             "initContainers": [{"name": "fetch", "image": "c", "command": ["fetch"]}],
             "containers": [{
                 "name": "main", "image": "a", "command": ["run"],
+                "env": [{"name": "CUDA_INJECTION64_PATH", "value": "/opt/own.so"}],
                 "volumeMounts": [{"name": "data", "mountPath": "/data"}]
             }]
         });
-        let words = ["nsys", "recorder", "nsys.recorder"];
+        let words = ["nsys", "recorder", "nsys.recorder", "cuda", "nsys.cuda"];
         let deliveries = [Delivery::Copy, Delivery::Mount];
         for ((spec, words), delivery) in words
             .iter()

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod cuda;
 mod words;
 
 pub(super) fn options() -> PrepareOptions {

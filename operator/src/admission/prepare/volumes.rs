@@ -1,5 +1,5 @@
-//! Volumes that a container gets beside its tools: for dumps of JAX's compiler and for the flight
-//! recorder.
+//! Volumes that a container gets beside its tools: for dumps of JAX's compiler, and for the files
+//! of libraries that its programs load.
 
 use flopwatch_api::preparation::{PreparationWord, PreparedFor};
 use json_patch::PatchOperation;
@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::Value;
 
 use super::environment::Environment;
-use super::recorder::{self, Recorder};
-use super::{PrepareOptions, append, candidates, injected, insert_first, jax};
+use super::library::Library;
+use super::{PrepareOptions, append, candidates, cuda, injected, insert_first, jax, recorder};
 use crate::admission::refusal::Refusal;
 
 /// What the pod has of them so far.
@@ -63,26 +63,38 @@ impl<'a> Volumes<'a> {
             }
             Some(Err(refusal)) => refused.push(refusal),
         }
-        match self.recorder(words, index, container) {
-            None => {}
-            Some(Ok(recorder)) => {
-                environment.is_prepared_for(PreparationWord::Recorder);
-                if let Recorder::Added {
-                    volume,
-                    mount,
-                    variables,
-                } = recorder
-                {
-                    volumes.push(volume);
-                    mounts.push(mount);
-                    environment.added.extend(variables);
-                    if !has_tools {
-                        mounts.push(injected::tools_mount(self.options));
+        let mut loads = false;
+        let libraries = [
+            (
+                PreparationWord::Recorder,
+                recorder::of(self.pod, words, index, container),
+            ),
+            (
+                PreparationWord::Cuda,
+                cuda::of(self.pod, words, self.options, (index, container, has_tools)),
+            ),
+        ];
+        for (word, library) in libraries {
+            match library.map(|library| self.check(library)) {
+                None => {}
+                Some(Ok(library)) => {
+                    environment.is_prepared_for(word);
+                    if let Library::Added(added) = library {
+                        volumes.push(added.volume);
+                        mounts.push(added.mount);
+                        environment.added.extend(added.variables);
+                        environment.changed.extend(added.changed);
+                        loads = true;
                     }
-                    volumes.extend(self.launcher(operations));
                 }
+                Some(Err(refusal)) => refused.push(refusal),
             }
-            Some(Err(refusal)) => refused.push(refusal),
+        }
+        if loads {
+            if !has_tools {
+                mounts.push(injected::tools_mount(self.options));
+            }
+            volumes.extend(self.launcher(words, operations));
         }
         if !volumes.is_empty() {
             append(operations, &["spec", "volumes"], self.lists, volumes);
@@ -100,22 +112,23 @@ impl<'a> Volumes<'a> {
         refused
     }
 
-    fn recorder(&self, words: &PreparedFor, index: usize, container: &Container) -> Option<Result<Recorder, Refusal>> {
-        let recorder = recorder::of(self.pod, words, index, container)?;
-        Some(match &recorder {
-            Ok(Recorder::Added { .. }) if !self.has_launcher => {
-                candidates::refuse_tools(self.pod).map_or(recorder, Err)
-            }
-            _ => recorder,
-        })
+    /// Refuses a library that the pod has no place for.
+    fn check(&self, library: Result<Library, Refusal>) -> Result<Library, Refusal> {
+        let library = library?;
+        let refusal = match library {
+            Library::Added(_) if !self.has_launcher => candidates::refuse_tools(self.pod),
+            _ => None,
+        };
+        refusal.map_or(Ok(library), Err)
     }
 
     /// Puts the launcher into a pod that does not have it, and returns its volume.
-    fn launcher(&mut self, operations: &mut Vec<PatchOperation>) -> Option<Value> {
+    fn launcher(&mut self, words: &PreparedFor, operations: &mut Vec<PatchOperation>) -> Option<Value> {
         if std::mem::replace(&mut self.has_launcher, true) {
             return None;
         }
-        let launcher = injected::launcher(self.pod, self.containers, self.options);
+        let with_cupti = cuda::needs_cupti(self.pod, words, self.options);
+        let launcher = injected::launcher(self.pod, self.containers, self.options, with_cupti);
         insert_first(self.pod, launcher.into_iter().collect(), operations);
         Some(injected::tools_volume(self.options))
     }

@@ -9,6 +9,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tar::{Builder, EntryType, Header};
 
+/// Most entries of a layer whose files count by content.
+const MAX_HASHED_ENTRIES: usize = 32;
+
 /// A file, or a folder with all in it, and where it goes in the image (no leading slash).
 #[derive(Debug, Clone)]
 pub(crate) struct File {
@@ -42,14 +45,14 @@ impl Layer {
         Ok(Self { entries })
     }
 
-    /// Changes whenever a file in the layer does. Single files count by content, those of walked
-    /// folders by size and time.
+    /// Changes whenever a file in the layer does. Files of a small layer count by content, those of
+    /// others by size and time.
     pub(crate) fn fingerprint(&self) -> Result<String> {
         let mut pins = Vec::new();
         for entry in &self.entries {
             pins.push(entry.destination.display().to_string());
             let meta = entry.source.symlink_metadata()?;
-            if self.entries.len() <= 8 && meta.is_file() {
+            if self.entries.len() <= MAX_HASHED_ENTRIES && meta.is_file() {
                 pins.push(file_hash(&entry.source)?);
             } else if meta.is_file() {
                 pins.push(format!(

@@ -2,6 +2,7 @@
 //! finding of a review that a cluster can show. `cargo xtask test --only hostile` runs these alone.
 
 mod claims;
+mod cuda;
 mod endpoint;
 mod events;
 mod forged;

@@ -1,6 +1,7 @@
 //! The agent is killed in each stage of a capture: that of the node that carries no other part, so
 //! that tests which take the controller away run beside these.
 
+mod cuda;
 mod profilers;
 
 use anyhow::{Result, ensure};

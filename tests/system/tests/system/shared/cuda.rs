@@ -1,0 +1,135 @@
+//! The CUDA tracer in pods, with a simulated GPU: what label and admission make of a pod, and a
+//! session from the order to the kernels.
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::artifact::TIMELINE;
+use flopwatch_api::preparation::{
+    CUDA_INJECTION64_PATH, CUDA_LIBRARY, LAUNCHER_INIT_CONTAINER, PREPARED_FOR_ANNOTATION, UNPREPARED_ANNOTATION,
+};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::fetch::reader_token;
+use flopwatch_system_tests::pods::{copied_into, prepared_for};
+use flopwatch_system_tests::recordings::timeline;
+use flopwatch_system_tests::simulated_gpu::{Program, records, scripted, told, traced, with_variable};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use super::first_session::succeeded;
+use super::refusals::capture_failure;
+
+/// A program whose sum depends on everything that it does, and the code with which it ends.
+const SCRIPT: &str = "printf 'init\\nwork 2000\\nexit 7\\n' | /opt/simulated-gpu/program; echo code $?; exit 3";
+
+fn annotation<'a>(pod: &'a Pod, key: &str) -> &'a str {
+    pod.annotations().get(key).map(String::as_str).unwrap_or_default()
+}
+
+/// The pod as admission left it, its exit code and its output.
+async fn outcome(namespace: &TestNamespace, pod: Value) -> Result<(Pod, i32, String)> {
+    let made = namespace.create_pod(pod).await?;
+    let name = made.name_any();
+    let code = namespace.exit_code(&name).await?;
+    Ok((made, code, namespace.logs(&name).await?))
+}
+
+#[tokio::test]
+async fn a_program_ends_and_prints_as_it_did_in_a_pod_that_is_prepared_for_the_tracer() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("cuda-unchanged").await?;
+    let (plain, code, said) = outcome(&namespace, scripted("plain", None, SCRIPT)).await?;
+    ensure!(
+        code == 3 && said.contains("sum ") && said.ends_with("code 7\n"),
+        "{code}: {said}"
+    );
+    let mounted = scripted("mounted", Some("cuda"), SCRIPT);
+    let copied = copied_into(&cluster.client, scripted("copied", Some("cuda"), SCRIPT)).await?;
+    for (pod, is_copied) in [(mounted, false), (copied, true)] {
+        let prepared = outcome(&namespace, pod).await?;
+        ensure!((prepared.1, &prepared.2) == (code, &said), "{prepared:?}");
+        let made = prepared.0;
+        let words = annotation(&made, PREPARED_FOR_ANNOTATION);
+        ensure!(words == "main: recorder.cuda", "{:?}", made.annotations());
+        let (made, plain) = made.spec.zip(plain.spec.as_ref()).context("no spec")?;
+        ensure!(made.containers[0].command == plain.containers[0].command);
+        ensure!(made.containers[0].args == plain.containers[0].args);
+        let init = made.init_containers.unwrap_or_default();
+        ensure!(init.iter().all(|one| one.name == LAUNCHER_INIT_CONTAINER), "{init:?}");
+        ensure!(init.len() <= 1 && (!is_copied || init.len() == 1), "{init:?}");
+    }
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_session_holds_as_many_kernels_as_the_program_counted_mounted_and_copied() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("cuda-session").await?;
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    let copied = copied_into(&cluster.client, told("copied", "cuda")).await?;
+    for (name, pod) in [("mounted", told("mounted", "cuda")), ("copied", copied)] {
+        namespace.create_pod(pod).await?;
+        let mut program = Program::begun(&namespace, name).await?;
+        for window in ["first", "second"] {
+            let session = format!("{name}-{window}");
+            namespace.create_session(&session, traced(name, 5)).await?;
+            let recorded = program.launched(1000).await?;
+            let capture = succeeded(&namespace, &session).await?;
+            let found = records(&timeline(&cluster, &token, &capture, TIMELINE).await?);
+            ensure!(
+                found == recorded && found > 1000,
+                "{session}: {found} in the timeline, {recorded} by the program"
+            );
+            program.goes_on_alone().await?;
+        }
+    }
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_library_that_a_container_has_cuda_load_itself_is_called_first() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("cuda-chained").await?;
+    let own = "/opt/simulated-gpu/libnext.so";
+    let pod = with_variable(told("chained", "cuda"), CUDA_INJECTION64_PATH, own);
+    let pod = with_variable(pod, "FLOPWATCH_FAKE_LOG", "/work/calls");
+    namespace.create_pod(pod).await?;
+    let program = Program::begun(&namespace, "chained").await?;
+    let calls = std::fs::read_to_string(program.path("/work/calls"))?;
+    ensure!(calls.starts_with("next "), "{calls}");
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", program.process.pid))?;
+    ensure!(maps.contains(own) && maps.contains(CUDA_LIBRARY), "{maps}");
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn nsight_systems_goes_before_the_tracer_where_a_label_names_both() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("cuda-nsys").await?;
+    let made = namespace.create_pod(prepared_for("both", "nsys.cuda")).await?;
+    let prepared = annotation(&made, PREPARED_FOR_ANNOTATION);
+    let why = annotation(&made, UNPREPARED_ANNOTATION);
+    ensure!(
+        prepared == "main: nsys.recorder" && why.contains("Nsight Systems has the container"),
+        "{prepared}: {why}"
+    );
+    let state = namespace.launch_state("both").await?;
+    ensure!(state["grafted"] == json!(true), "{state}");
+    namespace.create_session("traced", traced("both", 2)).await?;
+    let (reason, message) = capture_failure(&namespace, "traced").await?;
+    ensure!(
+        ["NotPrepared", "OtherProfiler"].contains(&reason.as_str()) && message.contains("flopwatch.dev/prepare"),
+        "{reason}: {message}"
+    );
+    let spec = json!({ "target": { "podName": "both" }, "durationSeconds": 2, "profiler": { "type": "Nsys" } });
+    namespace.create_session("recorded", spec).await?;
+    succeeded(&namespace, "recorded").await?;
+    namespace.delete().await
+}
