@@ -55,7 +55,7 @@ fn unproven(recorded: &Recorded) -> impl Iterator<Item = String> {
         .filter_map(|driver| proven::check(*driver).err());
     // Releases of one generation are told once.
     let told: BTreeSet<String> = unproven.map(|driver| driver.to_string()).collect();
-    told.into_iter().take(MOST_NAMED)
+    told.into_iter().take(MAX_NAMED)
 }
 
 /// Each reason for which processes did not record, with their numbers.
