@@ -136,7 +136,7 @@ pub struct Recorded {
 }
 
 /// How the programs of a window were found at its end.
-struct Ended {
+struct Found {
     programs: usize,
     ended: usize,
     held: u64,
@@ -230,7 +230,7 @@ impl CudaWindow {
         let drained = self.drain_until(stop);
         let ended = self.end();
         let early = drained?;
-        let Ended {
+        let Found {
             programs,
             ended,
             held,
@@ -310,7 +310,7 @@ impl CudaWindow {
     }
 
     /// Ends the window in all programs, and drains until they have followed.
-    fn end(&mut self) -> Result<Ended, Error> {
+    fn end(&mut self) -> Result<Found, Error> {
         let followed = self.look()?;
         self.file.end()?;
         let begin = Instant::now();
@@ -339,7 +339,7 @@ impl CudaWindow {
                 self.drain.drain()?;
                 let held = gone.iter().chain(&replaced).map(|(_, process)| process.held);
                 let drivers = followed.iter().map(|(_, process)| process.driver_version);
-                return Ok(Ended {
+                return Ok(Found {
                     programs: followed.len(),
                     ended: gone.len() + replaced.len(),
                     held: held.fold(0, u64::saturating_add),

@@ -152,7 +152,7 @@ pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
 }
 
 /// Builds the binaries of some packages as quickly as that goes: without their default features,
-/// and without optimization of [`NOT_OPTIMIZED`]. The profile is otherwise the one that this recipe
+/// and without optimization of `NOT_OPTIMIZED`. The profile is otherwise the one that this recipe
 /// was compiled in, so that nothing that both need is compiled twice.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     let levels = NOT_OPTIMIZED.map(|package| format!("profile.dev.package.{package}.opt-level=0"));

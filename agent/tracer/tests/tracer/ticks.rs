@@ -10,9 +10,9 @@ use super::agent::Agent;
 use super::rig::Rig;
 
 /// Ten ticks and more.
-const MANY_TICKS: Duration = Duration::from_millis(600);
+const MANY_TICKS_DURATION: Duration = Duration::from_millis(600);
 /// How long ten ticks may take on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(10);
+const RECORDS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Drains until so many events have come, and gives all records.
 fn drained(agent: &mut Agent, events: usize) -> Vec<Record> {
@@ -25,7 +25,10 @@ fn drained(agent: &mut Agent, events: usize) -> Vec<Record> {
             assert_eq!(count, events);
             return found;
         }
-        assert!(begin.elapsed() < PATIENCE, "{count} of {events} events have come");
+        assert!(
+            begin.elapsed() < RECORDS_TIMEOUT,
+            "{count} of {events} events have come"
+        );
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -124,17 +127,17 @@ fn a_window_is_asked_for_what_it_has_twenty_times_a_second_and_no_program_outsid
     let rig = Rig::new(1305);
     let _program = rig.start();
     let mut agent = Agent::of(&rig);
-    std::thread::sleep(MANY_TICKS);
+    std::thread::sleep(MANY_TICKS_DURATION);
     assert_eq!(flushes(&rig), 0);
     let begin = Instant::now();
     agent.begin(Kinds::KERNELS);
-    std::thread::sleep(MANY_TICKS);
+    std::thread::sleep(MANY_TICKS_DURATION);
     let (asked, took) = (flushes(&rig), begin.elapsed());
     let most = usize::try_from(took.as_millis() / 50).unwrap() + 1;
     assert!((2..=most).contains(&asked), "{asked} times in {took:?}");
     agent.end();
     let behind = flushes(&rig);
-    std::thread::sleep(MANY_TICKS);
+    std::thread::sleep(MANY_TICKS_DURATION);
     assert_eq!(flushes(&rig), behind);
 }
 
@@ -145,7 +148,7 @@ fn a_libcupti_that_takes_long_over_a_flush_is_asked_less_often() {
     let mut agent = Agent::of(&rig);
     let begin = Instant::now();
     agent.begin(Kinds::KERNELS);
-    std::thread::sleep(MANY_TICKS);
+    std::thread::sleep(MANY_TICKS_DURATION);
     let (asked, took) = (flushes(&rig), begin.elapsed());
     // 40 ms are a twentieth of 800 ms.
     let most = usize::try_from(took.as_millis() / 800).unwrap() + 1;
