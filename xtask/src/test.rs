@@ -1,5 +1,6 @@
 //! The README's test command: everything that CI runs.
 
+mod alike;
 mod changed;
 mod ledger;
 mod need;

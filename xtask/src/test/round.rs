@@ -1,5 +1,6 @@
 //! A round of tests: its steps, what runs beside what, and what came of it.
 
+use super::alike::alike;
 use super::changed::{self, Reach};
 use super::ledger;
 use super::need::Needs;
@@ -247,9 +248,7 @@ impl<'a> Round<'a> {
         }
         say(format_args!("all steps took {}", human(self.began.elapsed())));
         // At the end, where whoever sees only the end of a long log finds them.
-        for Failure { test, output } in &self.outcome.failures {
-            say(format_args!("{test} failed:\n    {}", output.join("\n    ")));
-        }
+        alike(&self.outcome.failures).iter().for_each(say);
         if self.machine.refuses_any(&self.outcome.skips) {
             self.failed.push("skips".to_owned());
         }

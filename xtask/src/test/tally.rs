@@ -84,7 +84,7 @@ const MAX_FAILURE_LINES: usize = 60;
 /// for their turns.
 const RUNS_LONG: &str = " has been running for over ";
 /// What a test says that waited until others had ended.
-const WAITED: &str = "its turn came after ";
+pub(crate) const WAITED: &str = "its turn came after ";
 
 /// Reads the lines of a test program that was run with `--show-output` and `--report-time`.
 ///
