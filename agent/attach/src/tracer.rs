@@ -288,6 +288,16 @@ impl TraceFile {
     }
 }
 
+impl Drop for TraceFile {
+    fn drop(&mut self) {
+        // Of the open file, whoever has another descriptor of it: a child of this process has one
+        // until it executes its program.
+        if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
+            tracing::debug!(%error, "a tracer's file stays locked until its last descriptor is closed");
+        }
+    }
+}
+
 /// `CLOCK_MONOTONIC` in ns, by which a process says since when it is in a call of CUPTI.
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -365,6 +375,8 @@ mod tests {
             start_at_ns: 1,
             deadline_ns: 2,
         };
+        // Descriptors that stay keep no lock.
+        let mut descriptors = Vec::new();
         for round in [1, 3] {
             let made = if round == 1 {
                 TraceFile::make(&path, LEAST_BYTES)
@@ -373,6 +385,7 @@ mod tests {
             };
             let mut file = made.unwrap();
             assert!(matches!(TraceFile::open(&path), Err(Error::Busy(_))));
+            descriptors.push(file.reader().unwrap());
             file.order(wanted).unwrap();
             let mut bytes = [0; wanted::BYTES];
             file.reader()

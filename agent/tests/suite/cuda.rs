@@ -12,7 +12,7 @@ use flopwatch_api::reason::CaptureReason;
 
 use node::{Node, recorded_from, stops_recording};
 
-const LENGTH: Duration = Duration::from_secs(30);
+const WINDOW_DURATION: Duration = Duration::from_secs(30);
 
 #[test]
 fn a_window_holds_as_many_records_as_the_program_counted_and_so_does_a_second_one() {
@@ -20,7 +20,7 @@ fn a_window_holds_as_many_records_as_the_program_counted_and_so_does_a_second_on
     let mut program = node.start();
     let cuda = Cuda::new(true);
     for launches in [500, 20_000] {
-        let state = node.begin(&cuda, LENGTH).unwrap();
+        let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
         // Nothing is waited for: the window has begun.
         let counted = program.recorded(&format!("launch {launches}"));
         assert!(counted >= launches, "{counted}");
@@ -35,7 +35,7 @@ fn a_window_holds_as_many_records_as_the_program_counted_and_so_does_a_second_on
 fn programs_that_begin_cuda_within_the_window_are_recorded_with_the_others() {
     let mut node = Node::new("");
     let (mut first, cuda) = (node.start(), Cuda::new(true));
-    let state = node.begin(&cuda, LENGTH).unwrap();
+    let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
     let mut counted = first.recorded("launch 300");
     let mut second = node.start();
     counted += recorded_from(&mut second, 700);
@@ -49,7 +49,7 @@ fn the_next_agent_goes_on_with_what_the_file_holds_of_the_window() {
     let mut program = node.start();
     let before = Cuda::new(true);
     // An earlier window, whose records stay in the file.
-    let state = node.begin(&before, LENGTH).unwrap();
+    let state = node.begin(&before, WINDOW_DURATION).unwrap();
     program.recorded("launch 300");
     before.stop(&node.site, &state, &|| true).unwrap();
 
@@ -84,7 +84,7 @@ fn a_driver_that_no_gpu_has_proven_is_not_recorded_with_unless_the_agent_is_told
     assert_eq!(refused.reason, "VersionUnsupported", "{refused:?}");
     assert!(Cuda::new(true).capability(&node.facts()).available);
     // Where it is asked for all the same, the program's own word ends the window.
-    let failure = node.begin(&Cuda::default(), LENGTH).unwrap_err();
+    let failure = node.begin(&Cuda::default(), WINDOW_DURATION).unwrap_err();
     assert_eq!(failure.reason, CaptureReason::VersionUnsupported);
     assert!(failure.message.contains("drivers of CUDA 13.5"), "{failure}");
     stops_recording(&mut program);
@@ -94,7 +94,7 @@ fn a_driver_that_no_gpu_has_proven_is_not_recorded_with_unless_the_agent_is_told
 fn who_has_the_subscription_is_told_when_the_window_does_not_begin() {
     let mut node = Node::new("subscribe=39");
     let _program = node.start();
-    let failure = node.begin(&Cuda::new(true), LENGTH).unwrap_err();
+    let failure = node.begin(&Cuda::new(true), WINDOW_DURATION).unwrap_err();
     assert_eq!(failure.reason, CaptureReason::OtherProfiler, "{failure}");
     assert!(failure.message.contains("has CUPTI's one subscription"), "{failure}");
 }

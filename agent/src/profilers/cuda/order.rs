@@ -8,13 +8,13 @@ use flopwatch_tracer_file::wanted::{GraphLevel, Kinds};
 
 /// How long after its order a window begins, in all programs of a container at one time: each has
 /// been woken by then.
-const LEAD: Duration = Duration::from_millis(5);
+const START_DELAY: Duration = Duration::from_millis(5);
 /// Where no agent ends the window, programs end it so long after its time.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
 /// The order of a window of `length`, given at `now_utc_ns`.
 pub(super) fn order(options: &CudaOptions, length: Duration, now_utc_ns: u64) -> Order {
-    let start_at_utc_ns = later(now_utc_ns, LEAD);
+    let start_at_utc_ns = later(now_utc_ns, START_DELAY);
     let longest = length.saturating_add(DEADLINE_GRACE).min(MAX_WINDOW);
     Order {
         kinds: kinds(options),
