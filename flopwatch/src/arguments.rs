@@ -416,6 +416,7 @@ pub struct OpenArguments {
 }
 
 /// Arguments of `mcp`.
+#[cfg(feature = "mcp")]
 #[derive(Debug, Args)]
 pub struct McpArguments {
     /// Folders below which captures may be read, and captures [default: the current folder].

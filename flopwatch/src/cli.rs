@@ -11,12 +11,14 @@ use clap_complete::Shell;
 use flopwatch_pipeline::children::ChildCommand;
 use flopwatch_trace::FORMATS;
 
-use self::help::{
-    ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, FIRST_STEPS, MCP_HELP, OPEN_HELP, RECORD_HELP,
-};
+#[cfg(feature = "mcp")]
+use self::help::MCP_HELP;
+use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, FIRST_STEPS, OPEN_HELP, RECORD_HELP};
+#[cfg(feature = "mcp")]
+use crate::arguments::McpArguments;
 use crate::arguments::{
-    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, McpArguments,
-    OpenArguments, RecordArguments, ServeArguments, SummaryArguments,
+    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, OpenArguments,
+    RecordArguments, ServeArguments, SummaryArguments,
 };
 use crate::compat::CompatCommand;
 
@@ -66,6 +68,7 @@ pub enum Command {
     #[command(after_help = FORMATS)]
     Serve(ServeArguments),
     /// Serve captures to an agent: the Model Context Protocol on standard input and output.
+    #[cfg(feature = "mcp")]
     #[command(after_help = MCP_HELP)]
     Mcp(McpArguments),
     /// Print a completion script for a shell.

@@ -21,9 +21,11 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "mcp")]
+use crate::arguments::McpArguments;
 use crate::arguments::{
     AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, LocalProfiler,
-    McpArguments, OpenArguments, RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
+    OpenArguments, RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
 };
 use crate::browser;
 use crate::cli::{Cli, Command};
@@ -47,6 +49,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Compat(command) => Runtime::new()?.block_on(report_of(command)),
         Command::Open(arguments) => Runtime::new()?.block_on(run_open(arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(arguments)),
+        #[cfg(feature = "mcp")]
         Command::Mcp(arguments) => run_mcp(arguments),
         Command::Completion { shell } => {
             let mut script = Vec::new();
@@ -209,6 +212,7 @@ async fn serve(
     Ok(service.run(stop).await?)
 }
 
+#[cfg(feature = "mcp")]
 fn run_mcp(arguments: McpArguments) -> anyhow::Result<ExitCode> {
     let runtime = Runtime::new()?;
     let served = runtime.block_on(async { crate::mcp::run(arguments, stop_when_terminated()).await });

@@ -11,7 +11,7 @@
 //! | [`analyze`], [`compare`], [`diagnose`] | run analyses of the catalogue |
 //! | [`compat`] | the commands of an earlier suite, under their names there |
 //! | [`serve`] | serves captures and the viewer on loopback; [`upload`] receives files that are dropped onto the viewer |
-//! | [`mcp`] | serves captures to clients of the Model Context Protocol on standard streams |
+//! | `mcp` | serves captures to clients of the Model Context Protocol on standard streams; the feature `mcp` |
 //! | [`captures`], [`conversion`] | what a service holds, and how a file becomes part of it |
 //! | [`browser`] | `open`: shows the viewer in the user's browser |
 //!
@@ -46,6 +46,7 @@ mod cut;
 pub mod diagnose;
 mod guard;
 pub mod manifest;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 mod progress;
 pub mod record;

@@ -74,6 +74,7 @@ Examples:
   flopwatch compare main.json.gz branch.json.gz --threshold-percent 3 --format html -o changes.html
   flopwatch compare before.nsys-rep after.nsys-rep --param skip_iterations=2 --fail-on any-change";
 
+#[cfg(feature = "mcp")]
 pub(super) const MCP_HELP: &str = "\
 A client of the protocol starts this command and speaks with it; docs/mcp.md has the configuration of two of them. Its tools list captures, \
 tell what one holds, diagnose it, compare two, run any analysis and give the events of a time range. Nothing outside of the folders and \
