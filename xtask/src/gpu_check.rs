@@ -6,7 +6,7 @@ mod nsys;
 mod tracer;
 
 use anyhow::{Context as _, Result, bail};
-use bundle::Bundle;
+use bundle::{Bundle, mebibytes};
 use clap::{Args, ValueEnum};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::Run;
@@ -46,6 +46,18 @@ enum Stage {
     Tracer,
 }
 
+impl Stage {
+    /// The folder that the bundle's program writes to, below the one in which it is run.
+    const fn results(self) -> &'static str {
+        match self {
+            Self::Transform => "results",
+            Self::Graft => "results-graft",
+            Self::Profilers => "results-profilers",
+            Self::Tracer => "results-tracer",
+        }
+    }
+}
+
 /// Makes the bundles, runs their parts that need no GPU, and says how to run them where one is.
 pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
     let output = match &options.output {
@@ -62,7 +74,7 @@ pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
             Stage::Profilers => profilers(cache, &output),
             Stage::Tracer => traced(cache, &output),
         })?;
-        let bytes = step("archive", || bundle.pack())?;
+        let size = step("archive", || bundle.pack())?;
         step("check without a GPU", || match stage {
             Stage::Transform => rehearse_transform(&bundle),
             Stage::Graft => rehearse_graft(&bundle),
@@ -70,12 +82,13 @@ pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
             Stage::Tracer => tracer::rehearse_all(&bundle),
         })?;
         result(format_args!(
-            "{} ({}.{} MB). Carry it to a machine with an NVIDIA GPU (driver 580 or newer), unpack it, and run:\n  \
-             ./{}/run.sh --require-gpu\nThen add its results.md to docs/gpu-results.md.",
+            "{} ({}, {} unpacked). Carry it to a machine with an NVIDIA GPU (driver 580 or newer), unpack it, and \
+             run:\n  ./{}/run.sh --require-gpu\nThen add {}/results.md to docs/gpu-results.md.",
             bundle.archive().display(),
-            bytes / 1_000_000,
-            bytes / 100_000 % 10,
+            mebibytes(size.packed),
+            mebibytes(size.unpacked),
             bundle.name(),
+            stage.results(),
         ));
     }
     Ok(())
@@ -229,4 +242,19 @@ fn rehearse_profilers(bundle: &Bundle) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../docs/gpu-results.md");
+
+    #[test]
+    fn the_page_says_where_the_results_of_each_stage_are() {
+        for stage in Stage::value_variants() {
+            let folder = stage.results();
+            assert!(PAGE.contains(&format!("`{folder}/")), "{folder}");
+        }
+    }
 }

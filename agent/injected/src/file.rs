@@ -95,6 +95,11 @@ mod tests {
         let (other, _) = open().unwrap();
         assert_eq!((bytes, other.word(8).unwrap().load(Ordering::Relaxed)), (4096, 99));
         assert!(one.word(4096).is_none() && one.word(4).is_none() && one.half(4094).is_none());
+        one.prefetch(4096);
+        let line = one.line(64).unwrap();
+        line[1].store(7, Ordering::Relaxed);
+        assert_eq!(other.word(72).unwrap().load(Ordering::Relaxed), 7);
+        assert!(one.line(8).is_none() && one.line(4096).is_none() && one.line(usize::MAX - 63).is_none());
         assert!(one.part(4000, 97).is_none() && one.part(usize::MAX, 2).is_none());
         let about = std::fs::metadata(folder.path().join("a")).unwrap();
         assert_eq!((about.len(), about.permissions().mode() & 0o777), (4096, 0o600));

@@ -7,7 +7,8 @@
 //! | [`kernel`] | calls of the kernel that touch no `errno` |
 //! | [`loader`] | what the program's own C library and loader offer, by weak names |
 //! | [`mod@file`] | the container's file, made by the first process and mapped by all |
-//! | [`memory`] | words of that file, each access within its bounds |
+//! | [`memory`] | words and lines of that file, each access within its bounds |
+//! | [`cache`] | what the processor is asked for before it is used |
 //! | [`clock`], [`once`] | the kernel's clocks; a value that is made once, without a lock |
 //! | [`fork`] | which process this is: a child of `fork` knows that it is another one |
 
@@ -29,6 +30,7 @@
     )
 )]
 
+pub mod cache;
 pub mod clock;
 pub mod file;
 pub mod fork;

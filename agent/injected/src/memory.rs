@@ -1,8 +1,16 @@
-//! The mapped file: words within it, each access within its bounds.
+//! The mapped file: words and lines within it, each access within its bounds.
 #![allow(unsafe_code, reason = "the file is shared memory")]
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::cache;
+
+/// Bytes of a line: what processors move at once between memory and their caches.
+pub const LINE_BYTES: usize = 64;
+
+/// A line, as words.
+pub type Line = [AtomicU64; LINE_BYTES / 8];
 
 /// A mapped file. Other processes write to it at any time: whatever is read from it may be
 /// anything.
@@ -42,6 +50,24 @@ impl Memory {
         let fits = at.is_multiple_of(4) && at.checked_add(4)? <= self.bytes;
         // SAFETY: as above.
         fits.then(|| unsafe { self.begin.add(at).cast().as_ref() })
+    }
+
+    /// The line at a multiple of [`LINE_BYTES`].
+    #[inline]
+    pub fn line(&self, at: usize) -> Option<&'static Line> {
+        let fits = at.is_multiple_of(LINE_BYTES) && at.checked_add(LINE_BYTES)? <= self.bytes;
+        // SAFETY: the line lies within the mapping, its words are aligned as the mapping is, and
+        // only atomics ever refer to them.
+        fits.then(|| unsafe { self.begin.add(at).cast().as_ref() })
+    }
+
+    /// Has the line at a place brought near, which is written soon; one behind the file's end is
+    /// left alone.
+    #[inline]
+    pub fn prefetch(&self, at: usize) {
+        if at < self.bytes {
+            cache::prefetch(self.begin.addr().get().wrapping_add(at));
+        }
     }
 
     /// The address of `bytes` bytes at `at`; `None` where they do not lie within the file.

@@ -51,8 +51,10 @@ const RATE_MILLISECONDS: u64 = 5_000;
 const LAUNCHES_PER_SECOND: u64 = 100_000;
 /// Between two reads of the file.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
-/// The threads on which the library works: its own, and libcupti's.
-const THREADS: [&str; 2] = ["flopwatch-cuda", "fake-cupti"];
+/// The thread of the library.
+const OWN_THREAD: &str = "flopwatch-cuda";
+/// The thread of libcupti, on which the library takes records.
+const CUPTI_THREAD: &str = "fake-cupti";
 
 fn main() {
     // Cargo adds an argument of its own.
@@ -64,9 +66,14 @@ fn main() {
     let line = json!({
         "off": off(rounds.parse().unwrap()),
         "windows": windows(),
-        "kernels": rate(Kinds::KERNELS, RECORDS_PER_SECOND),
+        "kernels": rate(&working(FILE_BYTES).in_memory(), Kinds::KERNELS, RECORDS_PER_SECOND),
         // A launch is three records.
-        "kernels_and_calls": rate(Kinds::KERNELS.with(calls), RECORDS_PER_SECOND / 3),
+        "kernels_and_calls": rate(
+            &working(FILE_BYTES).in_memory(),
+            Kinds::KERNELS.with(calls),
+            RECORDS_PER_SECOND / 3,
+        ),
+        "kernels_on_disk": rate(&working(FILE_BYTES), Kinds::KERNELS, RECORDS_PER_SECOND),
         "sustained": sustained(Kinds::KERNELS.with(calls), seconds.parse().unwrap()),
         "kills": kills(),
         "million": million(Path::new(file)),
@@ -149,32 +156,74 @@ fn milliseconds(time: Duration) -> f64 {
 }
 
 /// What a record takes of the threads on which the library works, at so many launches a second.
-fn rate(kinds: Kinds, launches_per_second: u64) -> Value {
-    let rig = working(FILE_BYTES);
+fn rate(rig: &Rig, kinds: Kinds, launches_per_second: u64) -> Value {
     let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let mut agent = Agent::of(rig);
     agent.begin(kinds);
-    let before = worked_ns(&program);
+    let before = [OWN_THREAD, CUPTI_THREAD].map(|thread| Work::of(&program, thread));
     let said = program.ask(&format!("pace {launches_per_second} {RATE_MILLISECONDS}"));
     agent.end();
-    let spent = worked_ns(&program) - before;
+    let after = [OWN_THREAD, CUPTI_THREAD].map(|thread| Work::of(&program, thread));
+    let [own, cupti] = [after[0].since(&before[0]), after[1].since(&before[1])];
+    let spent = own.spent_ns + cupti.spent_ns;
     assert!(spent > 0, "the kernel does not say what threads take");
     let process = agent.process(0);
     let [recorded, took_ns] = answer(&said);
     json!({
-        "spent_ns": spent, "records": process.count(Count::Records), "lost": lost(&process),
+        "spent_ns": spent, "own_ns": own.spent_ns, "page_faults": own.page_faults + cupti.page_faults,
+        "user_ticks": own.user_ticks + cupti.user_ticks,
+        "kernel_ticks": own.kernel_ticks + cupti.kernel_ticks,
+        "records": process.count(Count::Records), "lost": lost(&process),
         "recorded": recorded, "took_ns": took_ns,
     })
 }
 
-/// Processor time of the threads on which the library works, in ns.
-fn worked_ns(program: &Program) -> u64 {
-    let tasks = fs::read_dir(format!("/proc/{}/task", program.child.id())).unwrap();
-    let tasks = tasks.map(|task| task.unwrap().path());
-    let of = |task: &Path, file: &str| fs::read_to_string(task.join(file)).unwrap_or_default();
-    let ours = tasks.filter(|task| THREADS.contains(&of(task, "comm").trim_end()));
-    let times = ours.filter_map(|task| of(&task, "schedstat").split(' ').next()?.parse::<u64>().ok());
-    times.sum()
+/// What threads took.
+#[derive(Clone, Copy, Default)]
+struct Work {
+    /// Processor time.
+    spent_ns: u64,
+    /// Pages that were mapped when they were first touched.
+    page_faults: u64,
+    /// Hundredths of a second in the program.
+    user_ticks: u64,
+    /// Hundredths of a second in the kernel.
+    kernel_ticks: u64,
+}
+
+impl Work {
+    /// What the threads of a name took until now; nothing where there is none yet.
+    fn of(program: &Program, name: &str) -> Self {
+        let tasks = fs::read_dir(format!("/proc/{}/task", program.child.id())).unwrap();
+        let mut all = Self::default();
+        for task in tasks.map(|task| task.unwrap().path()) {
+            let read = |file: &str| fs::read_to_string(task.join(file)).unwrap_or_default();
+            if read("comm").trim_end() != name {
+                continue;
+            }
+            let (schedstat, stat) = (read("schedstat"), read("stat"));
+            // The name stands in parentheses; behind it is the third field.
+            let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+            let field = |text: &str, at: usize| {
+                let word = text.split(' ').nth(at).and_then(|word| word.parse::<u64>().ok());
+                word.unwrap_or(0)
+            };
+            all.spent_ns += field(&schedstat, 0);
+            all.page_faults += field(fields, 7);
+            all.user_ticks += field(fields, 11);
+            all.kernel_ticks += field(fields, 12);
+        }
+        all
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            spent_ns: self.spent_ns - before.spent_ns,
+            page_faults: self.page_faults - before.page_faults,
+            user_ticks: self.user_ticks - before.user_ticks,
+            kernel_ticks: self.kernel_ticks - before.kernel_ticks,
+        }
+    }
 }
 
 /// Launches with their calls for some time, while the file is drained.

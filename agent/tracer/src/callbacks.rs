@@ -6,12 +6,13 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use flopwatch_injected::cache;
 use flopwatch_injected::clock::{MONOTONIC, nanoseconds};
 use flopwatch_tracer_file::process::{Count, MAX_CALL_NS, PHASE_AT, Phase};
-use flopwatch_tracer_file::record::Record;
+use flopwatch_tracer_file::record::{Call, Kernel, Record};
 
 use crate::buffers::{self, Known};
-use crate::convert::{Converted, convert};
+use crate::convert::{LeftOut, Sink, convert};
 use crate::cupti::{Cupti, NO_MORE};
 use crate::names::Names;
 use crate::segments::Writer;
@@ -89,19 +90,65 @@ fn discard(tracer: &Tracer, filled: usize) {
         .count(Count::BytesDiscarded, u64::try_from(filled).unwrap_or(0));
 }
 
+/// Bytes by which a buffer's records are brought near before they are read. CUPTI has written them
+/// on another processor, mostly.
+const BYTES_AHEAD: usize = 1024;
+
+/// Takes the records of a buffer to the file.
+struct ToFile {
+    writer: Writer,
+    names: Names,
+}
+
+impl Sink for ToFile {
+    #[inline]
+    fn name(&mut self, address: u64) -> u32 {
+        self.names.number(address)
+    }
+
+    #[inline]
+    fn kernel(&mut self, kernel: &Kernel) {
+        self.writer.kernel(kernel);
+    }
+
+    #[inline]
+    fn call(&mut self, call: &Call) {
+        call_names::note(call.domain, call.function);
+        self.writer.call(call);
+    }
+
+    fn other(&mut self, record: &Record) {
+        self.writer.put(record);
+    }
+}
+
 /// Records that came to nothing, by why.
 #[derive(Default)]
-struct LeftOut {
+struct Lost {
     unknown: u64,
     timeless: u64,
     malformed: u64,
 }
 
+impl Lost {
+    #[cold]
+    fn count(&mut self, why: LeftOut) {
+        let count = match why {
+            LeftOut::Unknown => &mut self.unknown,
+            LeftOut::Timeless => &mut self.timeless,
+            LeftOut::Short => &mut self.malformed,
+        };
+        *count = count.wrapping_add(1);
+    }
+}
+
 /// Writes the records of a buffer to the file.
 fn read(tracer: &'static Tracer, cupti: &Cupti, at: usize, buffer: *mut u8, filled: usize) {
-    let mut writer = Writer::new(tracer);
-    let mut names = Names::new(tracer);
-    let mut left_out = LeftOut::default();
+    let mut to_file = ToFile {
+        writer: Writer::new(tracer),
+        names: Names::new(tracer),
+    };
+    let mut lost = Lost::default();
     let (mut record, mut begin) = (ptr::null_mut(), None);
     loop {
         // SAFETY: the buffer was completed with so many bytes, and the record is of the last call.
@@ -113,38 +160,24 @@ fn read(tracer: &'static Tracer, cupti: &Cupti, at: usize, buffer: *mut u8, fill
         if let Some(begin) = begin {
             // SAFETY: the buffer was completed, and is given back behind this.
             let bytes = unsafe { buffers::part(at, begin, end.unwrap_or(filled)) };
-            write(&mut writer, &mut names, &mut left_out, bytes.unwrap_or_default());
+            if let Err(why) = convert(bytes.unwrap_or_default(), &mut to_file) {
+                lost.count(why);
+            }
         }
         let (Some(end), Ok(next)) = (end, next) else {
             if next != Err(NO_MORE) {
-                left_out.malformed = left_out.malformed.wrapping_add(1);
+                lost.count(LeftOut::Short);
             }
             break;
         };
+        // No further than CUPTI has filled it: what lies behind may be another thread's.
+        if end.wrapping_add(BYTES_AHEAD) < filled {
+            cache::prefetch(next.addr().wrapping_add(BYTES_AHEAD));
+        }
         (record, begin) = (next, Some(end));
     }
-    writer.end();
-    tracer.slot.count(Count::RecordsUnknown, left_out.unknown);
-    tracer.slot.count(Count::RecordsTimeless, left_out.timeless);
-    tracer.slot.count(Count::RecordsMalformed, left_out.malformed);
-}
-
-#[inline]
-fn write(writer: &mut Writer, names: &mut Names, left_out: &mut LeftOut, bytes: &[u8]) {
-    let count = |count: &mut u64| *count = count.wrapping_add(1);
-    match convert(bytes, |address| names.number(address)) {
-        Converted::One(record) => {
-            if let Record::Call(call) = &record {
-                call_names::note(call.domain, call.function);
-            }
-            writer.put(&record);
-        }
-        Converted::Two(one, other) => {
-            writer.put(&one);
-            writer.put(&other);
-        }
-        Converted::Unknown => count(&mut left_out.unknown),
-        Converted::Timeless => count(&mut left_out.timeless),
-        Converted::Short => count(&mut left_out.malformed),
-    }
+    to_file.writer.end();
+    tracer.slot.count(Count::RecordsUnknown, lost.unknown);
+    tracer.slot.count(Count::RecordsTimeless, lost.timeless);
+    tracer.slot.count(Count::RecordsMalformed, lost.malformed);
 }

@@ -3,19 +3,36 @@
 //! Every field stands at the same place in all releases from 11.8 to 13.5: later ones append. What
 //! a record has is told by its length, which is the way to the next one, and by no version. The
 //! crate's `layouts` have the same places by their names, to hold a new release against.
+//!
+//! Most records are kernels and calls. These have a way of their own, on which the processor keeps
+//! the fields in its registers: their length is looked at once, and no other kind's record is in
+//! the way.
 
 use flopwatch_tracer_file::record::{
     Call, Context, Correlation, DRIVER, Device, Graph, Kernel, KernelRun, MemoryCopy, MemorySet, Overhead, Partition,
     Peer, RUNTIME, Record, Shape, Stream, Wait,
 };
 
-/// What a record of CUPTI comes to.
+/// Bytes of a kernel's record up to the end of its last field that every release has.
+const KERNEL_BYTES: usize = 188;
+/// Bytes of a call's record.
+const CALL_BYTES: usize = 40;
+
+/// Takes what records of CUPTI come to.
+pub(crate) trait Sink {
+    /// The number of the name at an address.
+    fn name(&mut self, address: u64) -> u32;
+    /// Takes a kernel.
+    fn kernel(&mut self, kernel: &Kernel);
+    /// Takes a call.
+    fn call(&mut self, call: &Call);
+    /// Takes a record of any other kind.
+    fn other(&mut self, record: &Record);
+}
+
+/// Why a record of CUPTI comes to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Converted {
-    /// A record of the file.
-    One(Record),
-    /// Two of them.
-    Two(Record, Record),
+pub(crate) enum LeftOut {
     /// It is of a kind that is not known here.
     Unknown,
     /// It has no times, or they are in the wrong order.
@@ -24,35 +41,65 @@ pub(crate) enum Converted {
     Short,
 }
 
-/// Converts a record that has these bytes. `name_of` gives the number of the name at an address.
+/// Converts a record that has these bytes.
 #[inline]
-pub(crate) fn convert(bytes: &[u8], name_of: impl FnMut(u64) -> u32) -> Converted {
+pub(crate) fn convert(bytes: &[u8], into: &mut impl Sink) -> Result<(), LeftOut> {
     let raw = Raw(bytes);
-    let Some(kind) = raw.u32(0) else {
-        return Converted::Short;
-    };
+    match raw.u32(0).ok_or(LeftOut::Short)? {
+        3 | 10 => {
+            let kernel = kernel(raw, |address| into.name(address)).ok_or(LeftOut::Short)?;
+            in_order(kernel.run.start_ns, kernel.run.end_ns)?;
+            into.kernel(&kernel);
+            Ok(())
+        }
+        kind @ (4 | 5) => {
+            let call = call(raw, if kind == 4 { DRIVER } else { RUNTIME }).ok_or(LeftOut::Short)?;
+            in_order(call.start_ns, call.end_ns)?;
+            into.call(&call);
+            Ok(())
+        }
+        kind => other(kind, raw, into),
+    }
+}
+
+/// Converts a record that is neither a kernel nor a call.
+#[inline(never)]
+fn other(kind: u32, raw: Raw<'_>, into: &mut impl Sink) -> Result<(), LeftOut> {
     let record = match kind {
-        3 | 10 => kernel(raw, name_of).map(Record::Kernel),
         1 => copy(raw).map(Record::Copy),
         22 => peer(raw).map(Record::Peer),
         2 => set(raw).map(Record::Set),
-        4 => call(raw, DRIVER).map(Record::Call),
-        5 => call(raw, RUNTIME).map(Record::Call),
         38 => wait(raw).map(Record::Sync),
         39 => correlation(raw).map(Record::Correlation),
         51 => graph(raw).map(Record::Graph),
         17 => overhead(raw).map(Record::Overhead),
         9 => context(raw).map(Record::Context),
         37 => stream(raw).map(Record::Stream),
-        8 => return device(raw, name_of).unwrap_or(Converted::Short),
-        _ => return Converted::Unknown,
+        8 => device(raw, |address| into.name(address)).map(Record::Device),
+        _ => return Err(LeftOut::Unknown),
     };
-    let Some(record) = record else {
-        return Converted::Short;
+    let record = record.ok_or(LeftOut::Short)?;
+    if let Some((start, end)) = record.times() {
+        in_order(start, end)?;
+    }
+    let part = match &record {
+        Record::Device(device) if device.is_partition != 0 => Some(partition(raw, device).ok_or(LeftOut::Short)?),
+        _ => None,
     };
-    match record.times() {
-        Some((start, end)) if start == 0 || end < start => Converted::Timeless,
-        _ => Converted::One(record),
+    into.other(&record);
+    if let Some(part) = part {
+        into.other(&Record::Partition(part));
+    }
+    Ok(())
+}
+
+/// Fails for times of work that has none, or that ends before its begin.
+#[inline]
+const fn in_order(start: u64, end: u64) -> Result<(), LeftOut> {
+    if start == 0 || end < start {
+        Err(LeftOut::Timeless)
+    } else {
+        Ok(())
     }
 }
 
@@ -61,6 +108,12 @@ pub(crate) fn convert(bytes: &[u8], name_of: impl FnMut(u64) -> u32) -> Converte
 struct Raw<'a>(&'a [u8]);
 
 impl Raw<'_> {
+    /// The first bytes alone, whose number the compiler knows; `None` where there are fewer.
+    #[inline]
+    fn first(self, bytes: usize) -> Option<Self> {
+        self.0.get(..bytes).map(Raw)
+    }
+
     #[inline]
     fn get<const COUNT: usize>(self, at: usize) -> Option<[u8; COUNT]> {
         self.0.get(at..)?.first_chunk().copied()
@@ -94,7 +147,8 @@ impl Raw<'_> {
 }
 
 #[inline]
-fn kernel(raw: Raw<'_>, mut name_of: impl FnMut(u64) -> u32) -> Option<Kernel> {
+fn kernel(whole: Raw<'_>, mut name_of: impl FnMut(u64) -> u32) -> Option<Kernel> {
+    let raw = whole.first(KERNEL_BYTES)?;
     let shape = Shape {
         grid_x: raw.u32(52)?,
         grid_y: raw.u32(56)?,
@@ -111,7 +165,7 @@ fn kernel(raw: Raw<'_>, mut name_of: impl FnMut(u64) -> u32) -> Option<Kernel> {
         cluster_y: raw.small(180)?,
         cluster_z: raw.small(184)?,
         // 13.0.
-        is_device_launched: raw.u8(208).unwrap_or(0),
+        is_device_launched: whole.u8(208).unwrap_or(0),
     };
     let run = KernelRun {
         start_ns: raw.u64(16)?,
@@ -183,7 +237,9 @@ fn set(raw: Raw<'_>) -> Option<MemorySet> {
     })
 }
 
-fn call(raw: Raw<'_>, domain: u8) -> Option<Call> {
+#[inline]
+fn call(whole: Raw<'_>, domain: u8) -> Option<Call> {
+    let raw = whole.first(CALL_BYTES)?;
     Some(Call {
         start_ns: raw.u64(8)?,
         end_ns: raw.u64(16)?,
@@ -264,9 +320,8 @@ fn stream(raw: Raw<'_>) -> Option<Stream> {
     })
 }
 
-fn device(raw: Raw<'_>, mut name_of: impl FnMut(u64) -> u32) -> Option<Converted> {
-    let is_partition = raw.u8(145)?;
-    let device = Device {
+fn device(raw: Raw<'_>, mut name_of: impl FnMut(u64) -> u32) -> Option<Device> {
+    Some(Device {
         uuid: raw.get(120)?,
         memory_bytes: raw.u64(16)?,
         device: raw.u32(112)?,
@@ -276,19 +331,18 @@ fn device(raw: Raw<'_>, mut name_of: impl FnMut(u64) -> u32) -> Option<Converted
         gpu_instance: raw.u32(152)?,
         compute_instance: raw.u32(156)?,
         is_visible: raw.u8(144)?,
-        is_partition,
+        is_partition: raw.u8(145)?,
         name: name_of(raw.u64(136)?),
-    };
-    if is_partition == 0 {
-        return Some(Converted::One(Record::Device(device)));
-    }
-    let partition = Partition {
+    })
+}
+
+fn partition(raw: Raw<'_>, device: &Device) -> Option<Partition> {
+    Some(Partition {
         uuid: raw.get(160)?,
         device: device.device,
-    };
-    Some(Converted::Two(Record::Device(device), Record::Partition(partition)))
+    })
 }
 
 #[cfg(test)]
 #[path = "convert_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -12,6 +12,54 @@ const KERNELS: [(&str, usize); 6] = [
     ("13.4, 13.5", 248),
 ];
 
+/// Keeps what records come to.
+struct Taken {
+    /// The number of every name.
+    number: u32,
+    /// The address of the last one.
+    asked: u64,
+    records: Vec<Record>,
+}
+
+impl Sink for Taken {
+    fn name(&mut self, address: u64) -> u32 {
+        self.asked = address;
+        self.number
+    }
+
+    fn kernel(&mut self, kernel: &Kernel) {
+        self.records.push(Record::Kernel(*kernel));
+    }
+
+    fn call(&mut self, call: &Call) {
+        self.records.push(Record::Call(*call));
+    }
+
+    fn other(&mut self, record: &Record) {
+        self.records.push(*record);
+    }
+}
+
+/// What a record comes to where every name has that number, and the address that was asked for one.
+pub(crate) fn converted(bytes: &[u8], number: u32) -> (Result<Vec<Record>, LeftOut>, u64) {
+    let mut taken = Taken {
+        number,
+        asked: 0,
+        records: Vec::new(),
+    };
+    let outcome = convert(bytes, &mut taken);
+    assert_eq!(outcome.is_ok(), !taken.records.is_empty());
+    (outcome.map(|()| taken.records), taken.asked)
+}
+
+/// The one record that these bytes come to.
+fn one(bytes: &[u8]) -> Record {
+    match converted(bytes, 3).0.as_deref() {
+        Ok([record]) => *record,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn put(bytes: &mut [u8], at: usize, value: u64, count: usize) {
     bytes[at..at + count].copy_from_slice(&value.to_le_bytes()[..count]);
 }
@@ -46,13 +94,9 @@ fn a_kernel_of_every_release_has_the_same_fields() {
             (176, 2, 4),
         ];
         let bytes = of(10, length, &[&fields[..], &more[..]].concat());
-        let mut asked = 0;
-        let converted = convert(&bytes, |address| {
-            asked = address;
-            12
-        });
-        let Converted::One(Record::Kernel(kernel)) = converted else {
-            panic!("{release}: {converted:?}");
+        let (records, asked) = converted(&bytes, 12);
+        let Ok([Record::Kernel(kernel)]) = records.as_deref() else {
+            panic!("{release}: {records:?}");
         };
         let run = kernel.run;
         assert_eq!(
@@ -69,17 +113,51 @@ fn a_kernel_of_every_release_has_the_same_fields() {
             (108, 256, 40, 2)
         );
         assert_eq!(asked, 0xabc);
+        assert_eq!(converted(&bytes[..187], 12).0, Err(LeftOut::Short), "{release}");
+    }
+}
+
+#[test]
+fn a_call_says_whether_it_is_one_of_the_runtime_or_of_the_driver() {
+    for (kind, domain) in [(4, DRIVER), (5, RUNTIME)] {
+        let bytes = of(
+            kind,
+            40,
+            &[
+                (4, 211, 4),
+                (8, 5, 8),
+                (16, 9, 8),
+                (24, 70, 4),
+                (28, 71, 4),
+                (32, 55, 4),
+                (36, 1, 4),
+            ],
+        );
+        let call = Call {
+            start_ns: 5,
+            end_ns: 9,
+            function: 211,
+            process: 70,
+            thread: 71,
+            correlation: 55,
+            status: 1,
+            domain,
+        };
+        assert_eq!(one(&bytes), Record::Call(call));
+        assert_eq!(converted(&bytes[..39], 0).0, Err(LeftOut::Short));
     }
 }
 
 #[test]
 fn a_record_without_times_or_with_wrong_ones_is_timeless() {
     for (start, end) in [(0, 0), (0, 5), (5, 0), (5, 4)] {
-        let bytes = of(1, 88, &[(16, start, 8), (24, end, 8)]);
-        assert_eq!(convert(&bytes, |_| 0), Converted::Timeless);
+        for (kind, length, at) in [(1, 88, 16), (10, 200, 16), (5, 40, 8), (51, 48, 8)] {
+            let bytes = of(kind, length, &[(at, start, 8), (at + 8, end, 8)]);
+            assert_eq!(converted(&bytes, 0).0, Err(LeftOut::Timeless), "kind {kind}");
+        }
     }
     let bytes = of(1, 88, &[(16, 5, 8), (24, 5, 8), (7, 1, 1), (8, 4096, 8)]);
-    let Converted::One(Record::Copy(copy)) = convert(&bytes, |_| 0) else {
+    let Record::Copy(copy) = one(&bytes) else {
         panic!("it is a copy");
     };
     assert_eq!((copy.bytes, copy.flags), (4096, 1));
@@ -90,8 +168,8 @@ fn fields_that_later_releases_append_are_told_by_the_length() {
     let fields = [(8, 1, 8), (16, 2, 8), (24, 6, 4), (32, 7, 4)];
     let device = |length: usize, more: &[(usize, u64, usize)]| {
         let bytes = of(51, length, &[&fields[..], more].concat());
-        match convert(&bytes, |_| 0) {
-            Converted::One(Record::Graph(graph)) => (graph.end_device, graph.end_context),
+        match one(&bytes) {
+            Record::Graph(graph) => (graph.end_device, graph.end_context),
             other => panic!("{other:?}"),
         }
     };
@@ -102,18 +180,19 @@ fn fields_that_later_releases_append_are_told_by_the_length() {
 #[test]
 fn a_part_of_a_device_says_whose_it_is() {
     let whole = of(8, 176, &[(112, 1, 4), (120, 5, 1)]);
-    assert!(matches!(convert(&whole, |_| 3), Converted::One(Record::Device(device)) if device.name == 3));
+    assert!(matches!(one(&whole), Record::Device(device) if device.name == 3));
     let part = of(8, 184, &[(112, 1, 4), (145, 1, 1), (152, 2, 4), (160, 77, 1)]);
-    let Converted::Two(Record::Device(device), Record::Partition(partition)) = convert(&part, |_| 3) else {
-        panic!("there are two");
+    let (records, _) = converted(&part, 3);
+    let Ok([Record::Device(device), Record::Partition(partition)]) = records.as_deref() else {
+        panic!("there are two: {records:?}");
     };
     assert_eq!((device.gpu_instance, partition.device, partition.uuid[0]), (2, 1, 77));
 }
 
 #[test]
 fn kinds_that_are_not_known_are_said_to_be() {
-    assert_eq!(convert(&of(58, 48, &[]), |_| 0), Converted::Unknown);
-    assert_eq!(convert(&[1, 0], |_| 0), Converted::Short);
+    assert_eq!(converted(&of(58, 48, &[]), 0).0, Err(LeftOut::Unknown));
+    assert_eq!(converted(&[1, 0], 0).0, Err(LeftOut::Short));
 }
 
 proptest! {
@@ -121,9 +200,8 @@ proptest! {
     fn any_bytes_are_converted_or_left_out(kind in 0_u32..64, bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut whole = kind.to_le_bytes().to_vec();
         whole.extend(bytes);
-        if let Converted::One(record) = convert(&whole, |_| 0)
-            && let Some((start, end)) = record.times()
-        {
+        let records = converted(&whole, 0).0.unwrap_or_default();
+        for (start, end) in records.iter().filter_map(Record::times) {
             prop_assert!(start > 0 && start <= end);
         }
     }

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use flopwatch_injected::clock::{MONOTONIC, nanoseconds};
 use flopwatch_injected::file::{self, Kind};
-use flopwatch_injected::memory::Memory;
+use flopwatch_injected::memory::{Line, Memory};
 use flopwatch_injected::{loader, number};
 use flopwatch_tracer_file::header::{BYTES_AT, IDENTITY_BYTES, VERSION_AT, identity};
 use flopwatch_tracer_file::{DEFAULT_BYTES, LEAST_BYTES, Layout, MAGIC, MAX_BYTES, VERSION};
@@ -44,6 +44,18 @@ impl TraceFile {
     #[inline]
     pub(crate) fn half(&self, at: usize) -> Option<&'static AtomicU32> {
         self.memory.half(at)
+    }
+
+    /// The line at a multiple of 64.
+    #[inline]
+    pub(crate) fn line(&self, at: usize) -> Option<&'static Line> {
+        self.memory.line(at)
+    }
+
+    /// Has the line at a place brought near, which is written soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, at: usize) {
+        self.memory.prefetch(at);
     }
 
     /// What stands in a word; 0 for one that is not there.

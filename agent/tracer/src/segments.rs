@@ -3,24 +3,35 @@
 //! A segment is taken by a cursor that all processes share: one that nobody had, that is closed, or
 //! whose process has ended. One that a living process writes to is passed over. A buffer's last
 //! segment stays open for the next buffer.
+//!
+//! The file is larger than the processor's caches: a slot is out of them when its turn comes again.
+//! So the slots that are filled next are brought near while others are filled, and none of another
+//! segment, which may be another thread's.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use flopwatch_injected::kernel;
+use flopwatch_injected::memory::LINE_BYTES;
 use flopwatch_tracer_file::header::CURSOR_AT;
 use flopwatch_tracer_file::process::Count;
-use flopwatch_tracer_file::record::{Body, Record};
+use flopwatch_tracer_file::record::{Call, Kernel, Record};
 use flopwatch_tracer_file::segment::{
     CLAIM_AT, CUPTI_NS_AT, MONOTONIC_NS_AT, PID_AT, PROCESS_AT, REALTIME_NS_AT, SERIAL_AT, SLOTS, SLOTS_AT, State,
     claim, number_of_turn, of_claim,
 };
-use flopwatch_tracer_file::slot::{self, Kind};
+use flopwatch_tracer_file::slot::{self, Kind, Words, words};
 
 use crate::file::TraceFile;
 use crate::tracer::Tracer;
 
 /// Segments that are looked at for one that is free.
 const MAX_STEPS: usize = 256;
+/// Slots by which one is brought near before it is filled: some 300 ns of work, as long as memory
+/// takes where the address of the page is to be found too.
+const SLOTS_AHEAD: usize = 16;
+
+// A slot is a line, whose last word is the tag.
+const _: () = assert!(slot::BYTES == LINE_BYTES && slot::TAG_AT + 8 == LINE_BYTES && SLOTS_AT & (LINE_BYTES - 1) == 0);
 
 /// The segment that was left open: its claim (32 bits), index (16) and used slots (16); 0 for none.
 static LEFT: AtomicU64 = AtomicU64::new(0);
@@ -54,38 +65,61 @@ impl Writer {
     }
 
     /// Writes a record.
-    #[inline]
     pub(crate) fn put(&mut self, record: &Record) {
         let (first, (kind, body)) = record.slots();
+        let first = first.map(|(kind, body)| (kind, words(&body)));
+        let first = first.as_ref().map(|(kind, words)| (*kind, words));
+        self.fill(first, kind, &words(&body));
+    }
+
+    /// Writes a kernel. Most records are kernels or calls, and the compiler leaves out what others
+    /// would need.
+    #[inline]
+    pub(crate) fn kernel(&mut self, kernel: &Kernel) {
+        let [(shape_kind, shape), (kind, run)] = kernel.slots();
+        self.fill(Some((shape_kind, &words(&shape))), kind, &words(&run));
+    }
+
+    /// Writes a call.
+    #[inline]
+    pub(crate) fn call(&mut self, call: &Call) {
+        let (kind, body) = call.slot();
+        self.fill(None, kind, &words(&body));
+    }
+
+    /// Fills the slot of a record, and the one before it where it takes two.
+    #[inline]
+    fn fill(&mut self, first: Option<(Kind, &Words)>, kind: Kind, words: &Words) {
+        let file = &self.tracer.file;
         let slots = if first.is_some() { 2 } else { 1 };
         let Some(open) = self.room(slots) else {
             self.unplaced = self.unplaced.wrapping_add(1);
             return;
         };
-        let file = &self.tracer.file;
-        let mut used = open.used;
-        if let Some((kind, body)) = first {
-            open.put(file, used, kind, &body);
-            used = used.wrapping_add(1);
+        if let Some((kind, words)) = first {
+            open.put(file, kind, words);
         }
-        open.put(file, used, kind, &body);
-        let used = used.wrapping_add(1);
-        self.open = Some(Open { used, ..open });
+        open.put(file, kind, words);
         self.records = self.records.wrapping_add(1);
     }
 
     /// A segment with room for so many slots.
     #[inline]
-    fn room(&mut self, slots: usize) -> Option<Open> {
-        match self.open {
-            Some(open) if open.used.wrapping_add(slots) <= SLOTS => Some(open),
-            Some(full) => {
-                full.close(&self.tracer.file);
-                self.open = None;
-                take(self.tracer)
-            }
-            None => take(self.tracer),
+    fn room(&mut self, slots: usize) -> Option<&mut Open> {
+        if self.open.is_none_or(|open| open.used.wrapping_add(slots) > SLOTS) {
+            self.advance();
         }
+        self.open.as_mut()
+    }
+
+    /// Closes the segment that is full, and takes another.
+    #[cold]
+    #[inline(never)]
+    fn advance(&mut self) {
+        if let Some(full) = self.open.take() {
+            full.close(&self.tracer.file);
+        }
+        self.open = take(self.tracer);
     }
 
     /// Leaves the segment open for the next buffer, and counts.
@@ -128,17 +162,27 @@ impl Open {
         })
     }
 
-    /// Fills a slot, its tag last.
+    /// Where a slot is in the file.
     #[inline]
-    fn put(&self, file: &TraceFile, used: usize, kind: Kind, body: &Body) {
-        let at = self
-            .begin
-            .wrapping_add(SLOTS_AT)
-            .wrapping_add(used.wrapping_mul(slot::BYTES));
-        file.put(at, body);
-        if let Some(word) = file.word(at.wrapping_add(slot::TAG_AT)) {
-            word.store(slot::tag(self.claim, kind), Ordering::Release);
+    fn place(&self, slot: usize) -> usize {
+        let within = SLOTS_AT.wrapping_add(slot.wrapping_mul(slot::BYTES));
+        self.begin.wrapping_add(within)
+    }
+
+    /// Fills the next slot, its tag last.
+    #[inline]
+    fn put(&mut self, file: &TraceFile, kind: Kind, words: &Words) {
+        let ahead = self.used.wrapping_add(SLOTS_AHEAD);
+        if ahead < SLOTS {
+            file.prefetch(self.place(ahead));
         }
+        if let Some([body @ .., tag]) = file.line(self.place(self.used)) {
+            for (to, from) in body.iter().zip(words) {
+                to.store(*from, Ordering::Relaxed);
+            }
+            tag.store(slot::tag(self.claim, kind), Ordering::Release);
+        }
+        self.used = self.used.wrapping_add(1);
     }
 
     fn close(&self, file: &TraceFile) {
@@ -190,12 +234,16 @@ fn take(tracer: &Tracer) -> Option<Open> {
             file.set(begin.wrapping_add(MONOTONIC_NS_AT), moment.monotonic_ns);
             file.set(begin.wrapping_add(REALTIME_NS_AT), moment.realtime_ns);
             word.store(claim(number, State::Open), Ordering::Release);
-            return Some(Open {
+            let open = Open {
                 index,
                 begin,
                 claim: number,
                 used: 0,
-            });
+            };
+            for slot in 0..SLOTS_AHEAD {
+                file.prefetch(open.place(slot));
+            }
+            return Some(open);
         }
     }
     None

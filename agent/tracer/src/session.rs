@@ -18,7 +18,7 @@ use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, Wanted};
 use crate::cupti::{Cupti, MULTIPLE_SUBSCRIBERS, POOL_LIMIT, Subscriber, exports};
 use crate::kinds::{ENABLED, is_wanted};
 use crate::libraries::Libraries;
-use crate::names::Names;
+use crate::names::{self, Names};
 use crate::rules::{self, NODES_FROM, Origin};
 use crate::segments::{self, Writer};
 use crate::slot::Refusal;
@@ -97,6 +97,7 @@ impl Session {
     fn enable(&mut self, wanted: &Wanted) -> Result<(), Refusal> {
         let (tracer, cupti) = (self.tracer, self.cupti);
         call_names::forget();
+        names::forget();
         ask(tracer, || cupti.set_size(POOL_LIMIT, DEVICE_BUFFERS))?;
         ask(tracer, || cupti.register(callbacks::requested, callbacks::completed))?;
         self.tell_moment()?;
@@ -206,7 +207,7 @@ impl Session {
 
     /// Tells the names of functions that were called for the first time.
     fn tell_calls(&self) -> Result<(), Refusal> {
-        let (mut writer, mut names) = (Writer::new(self.tracer), Names::new(self.tracer));
+        let (mut writer, names) = (Writer::new(self.tracer), Names::new(self.tracer));
         let told = call_names::tell(|domain, function| {
             let address = well(ask(self.tracer, || self.cupti.callback_name(domain, function)))?;
             let name = names.number(u64::try_from(address.unwrap_or(0)).unwrap_or(0));

@@ -128,3 +128,30 @@ fn run(cli: Cli) -> Result<()> {
         bail!("the GPU's part does not hold here, see {}", cli.output.display())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/gpu-results.md");
+
+    #[test]
+    fn each_check_writes_its_results_where_the_page_says() {
+        let cli = Cli::command();
+        let mut checks = 0;
+        for command in cli.get_subcommands().chain([&cli]) {
+            let output = command.get_arguments().find(|argument| argument.get_id() == "output");
+            let Some(output) = output else { continue };
+            let folder = output.get_default_values()[0].as_os_str().to_string_lossy();
+            assert!(
+                PAGE.contains(&format!("`{folder}/")),
+                "{folder} of {}",
+                command.get_name()
+            );
+            checks += 1;
+        }
+        assert_eq!(checks, 4);
+    }
+}

@@ -198,9 +198,9 @@ pub enum Count {
     RecordsMalformed,
     /// Records that found no segment.
     RecordsUnplaced,
-    /// Names that found no place, each time that they were used.
+    /// Names that found no place, each time that they were looked at.
     NamesUnplaced,
-    /// Names whose memory was gone, each time that they were used.
+    /// Names whose memory was gone, each time that they were looked at.
     NamesUnread,
 }
 

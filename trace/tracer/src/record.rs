@@ -444,6 +444,22 @@ pub struct Kernel {
     pub shape: Shape,
 }
 
+impl Kernel {
+    /// The slots that it takes, its shape first.
+    #[inline]
+    pub fn slots(&self) -> [(Kind, Body); 2] {
+        [(Kind::Shape, self.shape.to_body()), (Kind::Kernel, self.run.to_body())]
+    }
+}
+
+impl Call {
+    /// The slot that it takes.
+    #[inline]
+    pub fn slot(&self) -> (Kind, Body) {
+        (Kind::Call, self.to_body())
+    }
+}
+
 /// A record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Record {
@@ -483,14 +499,14 @@ impl Record {
     pub fn slots(&self) -> (Option<(Kind, Body)>, (Kind, Body)) {
         let one = |kind, body| (None, (kind, body));
         match self {
-            Self::Kernel(kernel) => (
-                Some((Kind::Shape, kernel.shape.to_body())),
-                (Kind::Kernel, kernel.run.to_body()),
-            ),
+            Self::Kernel(kernel) => {
+                let [shape, run] = kernel.slots();
+                (Some(shape), run)
+            }
             Self::Copy(copy) => one(Kind::Copy, copy.to_body()),
             Self::Peer(peer) => one(Kind::Peer, peer.to_body()),
             Self::Set(set) => one(Kind::Set, set.to_body()),
-            Self::Call(call) => one(Kind::Call, call.to_body()),
+            Self::Call(call) => (None, call.slot()),
             Self::Sync(sync) => one(Kind::Sync, sync.to_body()),
             Self::Correlation(correlation) => one(Kind::Correlation, correlation.to_body()),
             Self::Graph(graph) => one(Kind::Graph, graph.to_body()),

@@ -7,6 +7,20 @@ pub const BODY_BYTES: usize = BYTES - 8;
 /// Where the tag is within a slot.
 pub const TAG_AT: usize = BODY_BYTES;
 
+/// What a slot holds beside its tag, as the words in which it is written.
+pub type Words = [u64; BODY_BYTES / 8];
+
+/// The words of what a slot holds.
+#[inline]
+pub fn words(body: &[u8; BODY_BYTES]) -> Words {
+    let (parts, _) = body.as_chunks::<8>();
+    let mut words = [0; BODY_BYTES / 8];
+    for (to, from) in words.iter_mut().zip(parts) {
+        *to = u64::from_le_bytes(*from);
+    }
+    words
+}
+
 /// What a slot is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -63,6 +77,7 @@ impl Kind {
     ];
 
     /// As it stands in a tag.
+    #[inline]
     pub const fn bits(self) -> u8 {
         match self {
             Self::Kernel => 1,
@@ -91,6 +106,7 @@ impl Kind {
 }
 
 /// The tag of a slot of a claim.
+#[inline]
 pub const fn tag(claim: u32, kind: Kind) -> u64 {
     let [a, b, c, d] = claim.to_le_bytes();
     u64::from_le_bytes([kind.bits(), 0, 0, 0, a, b, c, d])
@@ -106,6 +122,19 @@ pub fn of_tag(tag: u64) -> (u32, Option<Kind>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_a_slot_are_its_bytes_in_their_order() {
+        let mut body = [0; BODY_BYTES];
+        for (to, number) in body.iter_mut().zip(1..) {
+            *to = number;
+        }
+        let mut left = body.iter();
+        for byte in words(&body).into_iter().flat_map(u64::to_le_bytes) {
+            assert_eq!(left.next(), Some(&byte));
+        }
+        assert_eq!(left.next(), None);
+    }
 
     #[test]
     fn a_tag_says_its_claim_and_kind() {

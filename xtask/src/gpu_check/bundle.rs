@@ -6,11 +6,24 @@ use flopwatch_toolchain::cache::{file_hash, remove};
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::project;
 use serde_json::json;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a bundle may weigh: it travels through narrow doors.
-const MAX_BYTES: u64 = 60_000_000;
+/// Bytes of an archive that a machine with a GPU takes at once: 64 MiB, with all that is in it.
+const MAX_ARCHIVE_BYTES: u64 = 64 << 20;
+/// Files that are named where an archive is too large.
+const NAMED_FILES: usize = 5;
+
+/// Bytes of a bundle.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    /// Of the archive.
+    pub(crate) packed: u64,
+    /// Of the files in it.
+    pub(crate) unpacked: u64,
+}
 
 /// A bundle in the making.
 #[derive(Debug)]
@@ -18,6 +31,8 @@ pub(crate) struct Bundle {
     output: PathBuf,
     name: &'static str,
     listed: serde_json::Map<String, serde_json::Value>,
+    /// Bytes of each file, by its name.
+    bytes: BTreeMap<String, u64>,
     newest_glibc: (u32, u32),
 }
 
@@ -28,6 +43,7 @@ impl Bundle {
             output: output.to_owned(),
             name,
             listed: serde_json::Map::new(),
+            bytes: BTreeMap::new(),
             newest_glibc: (0, 0),
         };
         remove(&bundle.folder())?;
@@ -55,7 +71,8 @@ impl Bundle {
         if let Some(parent) = to.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::copy(from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+        let bytes = fs::copy(from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+        self.bytes.insert(name.to_owned(), bytes);
         self.newest_glibc = self.newest_glibc.max(newest_glibc(&fs::read(&to)?));
         self.listed.insert(name.to_owned(), json!(file_hash(&to)?));
         Ok(())
@@ -90,8 +107,8 @@ impl Bundle {
         Ok(())
     }
 
-    /// Packs it; gives the archive's bytes.
-    pub(crate) fn pack(&self) -> Result<u64> {
+    /// Packs it. An archive that is too large is an error, which names the largest files.
+    pub(crate) fn pack(&self) -> Result<Size> {
         let archive = self.archive();
         Run::new("tar")
             .arg("-czf")
@@ -100,12 +117,40 @@ impl Bundle {
             .arg(&self.output)
             .arg(self.name)
             .quiet()?;
-        let bytes = fs::metadata(&archive)?.len();
-        if bytes > MAX_BYTES {
-            bail!("{} has {bytes} bytes, more than {MAX_BYTES}", archive.display());
+        let size = Size {
+            packed: fs::metadata(&archive)?.len(),
+            unpacked: self.bytes.values().sum(),
+        };
+        match too_large(size, &self.bytes) {
+            Some(why) => bail!("{} {why}", archive.display()),
+            None => Ok(size),
         }
-        Ok(bytes)
     }
+}
+
+/// Why a bundle with these files is too large to carry; `None` for one that is not.
+fn too_large(size: Size, files: &BTreeMap<String, u64>) -> Option<String> {
+    if size.packed <= MAX_ARCHIVE_BYTES {
+        return None;
+    }
+    let mut largest: Vec<(&String, &u64)> = files.iter().collect();
+    largest.sort_by_key(|(_, bytes)| Reverse(**bytes));
+    let named = largest.iter().take(NAMED_FILES);
+    let named: Vec<String> = named
+        .map(|(name, bytes)| format!("{name} {}", mebibytes(**bytes)))
+        .collect();
+    Some(format!(
+        "has {}, more than {}; the largest of its files, unpacked: {}",
+        mebibytes(size.packed),
+        mebibytes(MAX_ARCHIVE_BYTES),
+        named.join(", ")
+    ))
+}
+
+/// Bytes as people read them: `12.3 MiB`; what is begun of a tenth counts whole.
+pub(crate) fn mebibytes(bytes: u64) -> String {
+    let tenths = bytes.saturating_mul(10).div_ceil(1 << 20);
+    format!("{}.{} MiB", tenths / 10, tenths % 10)
 }
 
 /// The newest version of glibc that a program or library asks for.
@@ -131,6 +176,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_archive_that_is_too_large_names_its_size_and_its_largest_files() {
+        let sizes = [1, 9 << 20, 2, 40 << 20, 3, 80 << 20, 4, 5];
+        let files: BTreeMap<String, u64> = ('a'..).map(String::from).zip(sizes).collect();
+        let of = |packed| {
+            let unpacked = files.values().sum();
+            too_large(Size { packed, unpacked }, &files)
+        };
+        assert_eq!(of(64 << 20), None);
+        let why = of((64 << 20) + 1).unwrap();
+        let expected = "has 64.1 MiB, more than 64.0 MiB; the largest of its files, unpacked: f 80.0 MiB, d 40.0 MiB, \
+            b 9.0 MiB, h 0.1 MiB, g 0.1 MiB";
+        assert_eq!(why, expected);
+    }
+
+    #[test]
     fn the_newest_glibc_is_found_among_all_versions() {
         assert_eq!(newest_glibc(b"\0GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.17\0 end"), (2, 34));
         assert_eq!(newest_glibc(b"print('no program')"), (0, 0));
@@ -150,7 +210,8 @@ mod tests {
             bundle.finish().unwrap();
             let manifest = fs::read_to_string(bundle.folder().join("manifest.json")).unwrap();
             assert!(manifest.contains("\"folder/file\""), "{manifest}");
-            assert!(bundle.pack().unwrap() > 0 && bundle.archive().exists());
+            let size = bundle.pack().unwrap();
+            assert!(size.packed > 0 && size.unpacked == 4 && bundle.archive().exists());
             let bundle = Bundle::new(output.path(), "a-bundle").unwrap();
             assert!(!bundle.folder().join("folder").exists());
         }

@@ -78,6 +78,8 @@ fn suffix(release: u32) -> &'static str {
 /// A folder with the library, a program, a driver and a libcupti of ours of one release.
 pub struct Rig {
     folder: TempDir,
+    /// The folder of the programs' file, where that one is in memory.
+    memory: Option<TempDir>,
     release: u32,
     variables: Vec<(&'static str, String)>,
 }
@@ -88,6 +90,7 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let rig = Self {
             folder,
+            memory: None,
             release,
             variables: Vec::new(),
         };
@@ -123,6 +126,13 @@ impl Rig {
         self
     }
 
+    /// With the programs' file in memory, where pods have it.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.memory = Some(tempfile::tempdir_in("/dev/shm").unwrap());
+        self
+    }
+
     /// With something that goes wrong.
     #[must_use]
     pub fn failing(self, faults: &str) -> Self {
@@ -136,7 +146,13 @@ impl Rig {
 
     /// The file that the programs share.
     pub fn trace(&self) -> PathBuf {
-        self.path("trace/cuda.trace")
+        self.shared().join("cuda.trace")
+    }
+
+    /// The folder of that file.
+    fn shared(&self) -> PathBuf {
+        let in_memory = self.memory.as_ref().map(|folder| folder.path().to_owned());
+        in_memory.unwrap_or_else(|| self.path("trace"))
     }
 
     /// The calls of libcupti: name, number, thread.
@@ -158,7 +174,7 @@ impl Rig {
         let mut command = self.bare();
         command
             .env("CUDA_INJECTION64_PATH", self.path("libflopwatch_cuda.so"))
-            .env("FLOPWATCH_CUDA_DIR", self.path("trace"))
+            .env("FLOPWATCH_CUDA_DIR", self.shared())
             .env("FLOPWATCH_CUDA_CUPTI", self.path("own"))
             .env("FLOPWATCH_CUDA_BYTES", (8_u32 << 20).to_string())
             .env("FLOPWATCH_FAKE_LOG", self.path("calls"))
