@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::SessionReference;
-use futures::TryStreamExt;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
@@ -39,6 +39,10 @@ const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Bytes of one part of an upload; S3 takes no part below 5 MiB.
 const PART_BYTES: usize = 8 * 1024 * 1024;
+
+/// Files of a publication that are copied beside each other: most of the time of a small one is the
+/// disk's.
+const CONCURRENT_COPIES: usize = 4;
 
 /// The limits of a store.
 #[derive(Clone, Debug)]
@@ -286,8 +290,12 @@ impl Store {
             sizes.push(file.bytes()?);
         }
         self.refuse_below_floor(sizes.iter().copied().fold(0, u64::saturating_add))?;
-        for ((file, size), artifact) in files.iter().zip(sizes).zip(&mut manifest.artifacts) {
-            artifact.sha256 = self.copy_in(file, size).await?;
+        let copies = files.iter().zip(&sizes);
+        let copies: Vec<_> = copies.map(|(file, size)| self.copy_in(file, *size)).collect();
+        // All of them to their end: one that is dropped half-way is swept much later.
+        let copied: Vec<_> = stream::iter(copies).buffered(CONCURRENT_COPIES).collect().await;
+        for ((sha256, size), artifact) in copied.into_iter().zip(sizes).zip(&mut manifest.artifacts) {
+            artifact.sha256 = sha256?;
             artifact.bytes = i64::try_from(size).unwrap_or(i64::MAX);
         }
         let text = serde_json::to_vec(&manifest).map_err(ManifestError::from)?;

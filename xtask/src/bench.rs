@@ -81,8 +81,9 @@ enum Other {
     /// Measure a few jobs beside their rivals, and fail where one became slower than was written
     /// down. The tests do it.
     Short(short::ShortOptions),
-    /// Measure a session in the local cluster stage by stage, from its creation to the first bytes
-    /// of its picture.
+    /// Measure sessions in the local cluster stage by stage, from their creation to the first bytes
+    /// of their picture, with Nsight Systems and with the CUDA tracer by turns, and how much later
+    /// prepared pods are ready.
     Stages(stages::StagesOptions),
     /// Measure what the CUDA tracer costs, how soon it begins and ends, and what it keeps, with
     /// stand-ins for NVIDIA's libraries.

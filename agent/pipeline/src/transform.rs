@@ -186,7 +186,8 @@ pub fn run(job: &Job, write_rows: Option<WriteRows>) -> Result<Summary, Error> {
     let options = TransformOptions { session_id };
     let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
     if let Some(path) = &job.timeline {
-        timeline_file::write(&timeline, path)?;
+        // Whoever publishes it makes a copy, and waits for the disk once.
+        timeline_file::write_unsynced(&timeline, path)?;
     }
     let summary = Summary {
         transformed_on: Some((&pick).into()),

@@ -159,6 +159,19 @@ impl Program {
         count.with_context(|| format!("{line}: the program said {answer:?}"))
     }
 
+    /// Has kernels launched at a pace for so long, and gives how many records the stand-in wrote for
+    /// them.
+    ///
+    /// # Errors
+    /// When the program does not say so.
+    pub async fn paced(&mut self, per_second: u32, length: Duration) -> Result<u64> {
+        let line = format!("pace {per_second} {}", length.as_millis());
+        let answer = self.ask(&line).await?;
+        let counts = answer.strip_prefix("paced ").and_then(|counts| counts.split_once(' '));
+        let count = counts.and_then(|(count, _time)| count.parse().ok());
+        count.with_context(|| format!("{line}: the program said {answer:?}"))
+    }
+
     /// Launches kernels until a window records them, then so many more. Gives how many records that
     /// were, by the program's own count.
     ///

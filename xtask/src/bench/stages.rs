@@ -1,4 +1,4 @@
-//! A session in the local cluster, stage by stage.
+//! Sessions in the local cluster, stage by stage, and pods until they are ready.
 
 use crate::in_cluster;
 use anyhow::Result;
@@ -8,8 +8,8 @@ use flopwatch_toolchain::cache::Cache;
 /// How it is measured.
 #[derive(Debug, Args)]
 pub(crate) struct StagesOptions {
-    /// Sessions, one after the other; of each stage the least, the median and the most are told, in
-    /// seconds.
+    /// Rounds, one after the other: a session with Nsight Systems, one with the CUDA tracer, and a
+    /// pod of each preparation. The least, the median and the most are told, in seconds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 }

@@ -1,21 +1,23 @@
 //! What was before a window: the flight recorder of the container's programs. It is taken as the
 //! window opens, since the recorder goes on and writes over it.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::artifact::PRELUDE;
+use flopwatch_api::artifact::{Output, PRELUDE};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::failure::{Failure, chain};
-use flopwatch_pipeline::sandbox_dir::SandboxDir;
+use flopwatch_pipeline::folder;
 use flopwatch_pipeline::transform::{Job, Samples, read_samples, read_summary};
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::blocking;
 use super::context::Context;
+use super::{blocking, produce};
 use crate::adoption::Attached;
 use crate::profilers::recorder::ring::{self, RingError};
 
@@ -25,6 +27,8 @@ const MAX_PRELUDE_DURATION: Duration = Duration::from_mins(10);
 /// is there only where there is a prelude.
 const RING_BEFORE: &str = "before.ring";
 const SAMPLES_BEFORE: &str = "before.json";
+/// The folder, in the capture's, in which its child has its own.
+const FOLDER: &str = "before";
 /// Tables of the prelude, which nobody reads, in the children's folder.
 const SUMMARY: &str = "prelude.json";
 /// Why there is none, where there should be one.
@@ -100,21 +104,26 @@ pub(super) fn without(folder: &Path) -> Option<String> {
 
 /// The timeline of what was before the window.
 pub(super) struct Prelude {
-    /// Whether there was anything.
-    pub(super) holds_something: bool,
+    /// The file; none where there was nothing.
+    pub(super) content: Option<File>,
     /// Processor time that it took to make; none where that is not known.
     pub(super) processor_time: Option<Duration>,
 }
 
-/// Makes the timeline of what was before the window.
-pub(super) async fn make(cx: &Context<'_>, sandbox: &SandboxDir) -> Result<Prelude, Failure> {
+/// Makes the timeline of what was before the window, where timelines are published, in a folder of
+/// its own: another child of the capture may be at work. Its child is ended where all of that is
+/// `in_vain`.
+pub(super) async fn make(cx: &Context<'_>, in_vain: &CancellationToken) -> Result<Prelude, Failure> {
     let samples = cx.spool.join(SAMPLES_BEFORE);
-    if !samples.is_file() {
+    if !cx.capture.spec.outputs.contains(&Output::Timeline) || !samples.is_file() {
         return Ok(Prelude {
-            holds_something: false,
+            content: None,
             processor_time: Some(Duration::ZERO),
         });
     }
+    let own = cx.spool.join(FOLDER);
+    folder::make(&own)?;
+    let sandbox = produce::make_sandbox(cx, &own).await?;
     let ring = Some(cx.spool.join(RING_BEFORE)).filter(|ring| ring.is_file());
     let job = Job {
         inputs: ring.clone().into_iter().collect(),
@@ -129,7 +138,13 @@ pub(super) async fn make(cx: &Context<'_>, sandbox: &SandboxDir) -> Result<Prelu
         fleet: None,
     };
     let failed = |error: &dyn std::error::Error| Failure::new(CaptureReason::TransformFailed, chain(error));
-    let transformed = cx.node.steps.transform(sandbox, &job, cx.aborted()).await;
+    let ended = async {
+        tokio::select! {
+            () = cx.aborted() => {}
+            () = in_vain.cancelled() => {}
+        }
+    };
+    let transformed = cx.node.steps.transform(&sandbox, &job, ended).await;
     let processor_time = transformed.map_err(|error| failed(&error))?;
     let summary = sandbox.open(SUMMARY).map_err(|error| failed(&error))?;
     let summary = read_summary(summary, &job.summary).map_err(|error| failed(&error))?;
@@ -138,8 +153,9 @@ pub(super) async fn make(cx: &Context<'_>, sandbox: &SandboxDir) -> Result<Prelu
         let samples = read_samples(&cx.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
         !samples.series.is_empty()
     };
+    let content = holds_something.then(|| sandbox.open(PRELUDE)).transpose();
     Ok(Prelude {
-        holds_something,
+        content: content.map_err(|error| failed(&error))?,
         processor_time,
     })
 }

@@ -17,6 +17,7 @@ use flopwatch_pipeline::products::{self, SUMMARY, Wanted};
 use flopwatch_pipeline::sandbox_dir::{self, SandboxDir};
 use flopwatch_pipeline::status_summary::idle_processes;
 use flopwatch_summary::{Overhead, ProcessorTime, Summary};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
@@ -131,7 +132,7 @@ async fn process(cx: &mut Context<'_>, collection: &Collection) -> Result<(Produ
 async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, Failed> {
     let attached = &collection.attached;
     let profiler = cx.profiler(attached)?;
-    let sandbox = make_sandbox(cx).await?;
+    let sandbox = make_sandbox(cx, &cx.spool).await?;
     let raw = profiler.raw_files(&cx.spool).ok_or_else(|| {
         let message = "the raw files are gone from the capture's folder";
         Failure::new(CaptureReason::CollectionFailed, message)
@@ -152,7 +153,17 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
         Err(ended) => ended,
         Ok(()) => Failure::new(error.reason(), chain(&error)),
     };
-    let products = products::run(&cx.node.steps, &sandbox, recipe, wanted, cx.aborted(), |_stage| {}).await;
+    // Nobody looks at what was before a capture of which nothing could be made.
+    let in_vain = CancellationToken::new();
+    let made = async {
+        let made = products::run(&cx.node.steps, &sandbox, recipe, wanted, cx.aborted(), |_stage| {}).await;
+        if made.is_err() {
+            in_vain.cancel();
+        }
+        made
+    };
+    // Beside it: most of the time of a small child is its start.
+    let (products, prelude) = tokio::join!(made, Box::pin(prelude::make(cx, &in_vain)));
     let products = products.map_err(failed)?;
     let mut summary = products.digest.clone();
     summary.traced = profiler.outcomes(&attached.profiler, &summary.categories)?;
@@ -181,20 +192,16 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
     let mut files = Vec::new();
     let mut without_prelude = prelude::without(&cx.spool);
     let mut processor_time = products.processor_time;
-    if spec.outputs.contains(&Output::Timeline) {
-        match prelude::make(cx, &sandbox).await {
-            Ok(prelude) => {
-                processor_time = products::sum(processor_time, prelude.processor_time);
-                if prelude.holds_something {
-                    files.extend(source_file(PRELUDE, products.open(PRELUDE).map_err(failed)?));
-                }
-            }
-            Err(failure) => {
-                cx.interrupted()?;
-                processor_time = None;
-                warn!(why = failure.message, "the capture has no prelude");
-                without_prelude = Some(failure.message);
-            }
+    match prelude {
+        Ok(prelude) => {
+            processor_time = products::sum(processor_time, prelude.processor_time);
+            files.extend(prelude.content.and_then(|content| source_file(PRELUDE, content)));
+        }
+        Err(failure) => {
+            cx.interrupted()?;
+            processor_time = None;
+            warn!(why = failure.message, "the capture has no prelude");
+            without_prelude = Some(failure.message);
         }
     }
     let mut summary_at = None;
@@ -286,9 +293,9 @@ fn of_summary(told: &CaptureOverhead) -> Overhead {
     }
 }
 
-/// The children's folder in the capture's own, without what the children of an earlier agent left.
-pub(super) async fn make_sandbox(cx: &Context<'_>) -> Result<SandboxDir, Failure> {
-    let folder = cx.spool.join(sandbox_dir::NAME);
+/// The children's folder in `parent`, without what the children of an earlier agent left there.
+pub(super) async fn make_sandbox(cx: &Context<'_>, parent: &Path) -> Result<SandboxDir, Failure> {
+    let folder = parent.join(sandbox_dir::NAME);
     folder::remove(&folder, &cx.node.steps).await;
     SandboxDir::make(folder, &cx.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
 }
