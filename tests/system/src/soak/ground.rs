@@ -1,5 +1,5 @@
-//! What a lane's workloads are: the sample workload, real PyTorch and JAX, or kernels of a simulated
-//! GPU.
+//! What a lane's workloads are: the sample workload, real PyTorch and JAX, or kernels of a
+//! simulated GPU.
 
 use anyhow::{Context as _, Result};
 use fastrand::Rng;
@@ -41,8 +41,8 @@ impl Ground {
     }
 
     /// How many of that many lanes each of these grounds has, one at least: a third are of PyTorch
-    /// and JAX, whose pods take a gigabyte each, a sixth of the simulated GPU, and the first of them
-    /// has what is left.
+    /// and JAX, whose pods take a gigabyte each, a sixth of the simulated GPU. The first ground has
+    /// what is left.
     pub(super) fn lanes(grounds: &[Self], all: usize) -> Vec<usize> {
         let Some((_, others)) = grounds.split_first() else {
             return Vec::new();
