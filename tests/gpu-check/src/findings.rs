@@ -21,9 +21,9 @@ pub(crate) trait Findings: Serialize {
     fn write(&self, folder: &Path) -> Result<()> {
         let cannot = || format!("cannot write {}", folder.display());
         std::fs::create_dir_all(folder).with_context(cannot)?;
-        let json = serde_json::to_string_pretty(self)?;
+        let (json, text) = (serde_json::to_string_pretty(self)?, self.markdown()?);
         std::fs::write(folder.join("results.json"), json).with_context(cannot)?;
-        std::fs::write(folder.join("results.md"), self.markdown()?).with_context(cannot)
+        std::fs::write(folder.join("results.md"), text).with_context(cannot)
     }
 
     /// Ends a check of `what`: writes the results and says the verdict. Fails where it did not

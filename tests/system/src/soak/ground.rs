@@ -182,7 +182,8 @@ mod tests {
         for some in [&grounds[..], &grounds[1..], &grounds[..2], &grounds[2..]] {
             for all in some.len()..20 {
                 let lanes = Ground::lanes(some, all);
-                assert_eq!((lanes.len(), lanes.iter().sum::<usize>()), (some.len(), all), "{some:?}");
+                let sum: usize = lanes.iter().sum();
+                assert_eq!((lanes.len(), sum), (some.len(), all), "{some:?}");
                 assert!(lanes.iter().all(|one| *one > 0), "{some:?} of {all}: {lanes:?}");
             }
         }

@@ -82,13 +82,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the folder cannot be written, or holds none or another run to take up.
-    pub fn open(
-        folder: &Path,
-        resume: bool,
-        seed: u64,
-        workloads: usize,
-        profilers: &[ProfilerType],
-    ) -> Result<Self> {
+    pub fn open(folder: &Path, resume: bool, seed: u64, workloads: usize, profilers: &[ProfilerType]) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let path: PathBuf = folder.join("cycles.jsonl");
         if !resume {
@@ -119,7 +113,8 @@ impl Ledger {
             bail!("the run to take up has {} workloads, not {workloads}", head.workloads);
         }
         if head.profilers != profilers {
-            bail!("the run to take up names the profilers {:?}, not {profilers:?}", head.profilers);
+            let begun = head.profilers;
+            bail!("the run to take up names {begun:?}, not {profilers:?}");
         }
         let mut records = BTreeMap::new();
         for line in lines {
