@@ -24,9 +24,14 @@ pub(crate) struct SoakOptions {
     /// a run that is taken up count.
     #[arg(long, default_value_t = 1000)]
     cycles: u64,
-    /// Workloads at a time: the sample workload, and a third of them PyTorch and JAX.
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..))]
+    /// Workloads at a time: the sample workload, a third of them PyTorch and JAX, and a sixth a
+    /// simulated GPU; one at least of each that has sessions.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..))]
     workloads: u64,
+    /// Name this profiler in all sessions, or one of several where it is given more than once
+    /// [default: all].
+    #[arg(long = "profiler", value_name = "PROFILER")]
+    profilers: Vec<String>,
     /// Draws the profilers and the faults [default: the time].
     #[arg(long)]
     seed: Option<u64>,
@@ -198,6 +203,9 @@ fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Res
     set("CYCLES", options.cycles.to_string());
     set("WORKLOADS", options.workloads.to_string());
     set("FOLDER", folder.display().to_string());
+    if !options.profilers.is_empty() {
+        set("PROFILERS", options.profilers.join(","));
+    }
     if let Some(seed) = options.seed {
         set("SEED", seed.to_string());
     }

@@ -27,6 +27,9 @@ pub use begun::Begun;
 /// Whether the process of a slot still runs, by whoever knows the processes of the file's programs.
 pub type IsAlive = Box<dyn FnMut(&Process) -> bool + Send>;
 
+/// Is told of each program that does not record, once, as soon as that is seen.
+pub type OnRefusal = Box<dyn FnMut(&Refused) + Send>;
+
 /// The longest window.
 pub const MAX_WINDOW: Duration = Duration::from_nanos(MAX_WINDOW_NS);
 /// How often the file is drained: within that time programs write a small part of it.
@@ -114,6 +117,17 @@ pub struct Refused {
     pub by_other: bool,
 }
 
+impl Refused {
+    /// By what its slot says.
+    fn of(process: &Process) -> Self {
+        Self {
+            pid: process.pid,
+            why: why_not(process).unwrap_or_default(),
+            by_other: matches!(process.reason, Reason::Held | Reason::OtherProfiler),
+        }
+    }
+}
+
 /// What a window came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
@@ -155,6 +169,7 @@ pub struct CudaWindow {
     /// Slots of processes that were seen to run.
     shown: BTreeSet<usize>,
     refused: BTreeMap<usize, Process>,
+    on_refusal: OnRefusal,
 }
 
 impl CudaWindow {
@@ -201,6 +216,7 @@ impl CudaWindow {
             is_alive: Box::new(move |process: &Process| procfs.is_alive(identity(process))),
             shown: BTreeSet::new(),
             refused: BTreeMap::new(),
+            on_refusal: Box::new(|_: &Refused| {}),
         }
     }
 
@@ -209,6 +225,12 @@ impl CudaWindow {
     #[must_use]
     pub fn seen_by(self, is_alive: IsAlive) -> Self {
         Self { is_alive, ..self }
+    }
+
+    /// The same where somebody wants to know at once which programs refuse.
+    #[must_use]
+    pub fn telling(self, on_refusal: OnRefusal) -> Self {
+        Self { on_refusal, ..self }
     }
 
     /// Ends the window in all programs, and gives up what they recorded.
@@ -260,12 +282,7 @@ impl CudaWindow {
 
     /// Those that did not record, each with its reason.
     fn refusals(&self) -> Vec<Refused> {
-        let refused = self.refused.values().map(|process| Refused {
-            pid: process.pid,
-            why: why_not(process).unwrap_or_default(),
-            by_other: matches!(process.reason, Reason::Held | Reason::OtherProfiler),
-        });
-        refused.collect()
+        self.refused.values().map(Refused::of).collect()
     }
 
     fn drain_until(&mut self, stop: &Receiver<()>) -> Result<Option<EarlyEnd>, Error> {
@@ -300,7 +317,10 @@ impl CudaWindow {
             // One that waits for CUPTI cannot say itself that it is stuck.
             process.phase = process.phase_at(now);
             if matches!(process.phase, Phase::Refused | Phase::Stuck) {
-                self.refused.insert(*slot, *process);
+                let before = self.refused.insert(*slot, *process);
+                if before.is_none_or(|before| before.pid != process.pid) {
+                    (self.on_refusal)(&Refused::of(process));
+                }
             }
             if !self.shown.contains(slot) && (self.is_alive)(process) {
                 self.shown.insert(*slot);

@@ -12,4 +12,5 @@ mod jax;
 mod kineto;
 #[allow(dead_code, reason = "a bench shares it, and counts its steps")]
 mod paced;
+mod processes;
 mod sandbox_dir;

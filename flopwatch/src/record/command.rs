@@ -16,6 +16,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep};
 
 use super::dispositions::Ignored;
@@ -137,13 +138,14 @@ impl Sampled {
 }
 
 /// Starts the command and waits for the end of the window: after its time, with the command, or
-/// when `over` resolves, which is then given back.
+/// when `over` resolves, which is then given back. What is `said` meanwhile is told at once.
 pub(super) async fn watch<T>(
     options: &Options,
     started: Started<'_>,
     window: Window,
     progress: &mut Progress,
     over: impl Future<Output = T>,
+    said: &mut Receiver<String>,
 ) -> Result<(Watched, Option<T>), Error> {
     let Started {
         program,
@@ -176,6 +178,7 @@ pub(super) async fn watch<T>(
         tokio::select! {
             status = child.wait() => break (status.ok(), None),
             early = &mut over => break (None, Some(early)),
+            Some(text) = said.recv() => progress.tell(&text),
             () = sleep(left.min(DRAW_INTERVAL)) => {}
             received = signals.next() => pass_on(&child, received),
         }
@@ -191,11 +194,13 @@ pub(super) async fn watch<T>(
 }
 
 /// Waits for the end of the window of a program that is not ours: after its time, with a signal
-/// that is meant for us, or when `over` resolves, which is then given back.
+/// that is meant for us, or when `over` resolves, which is then given back. What is `said`
+/// meanwhile is told at once.
 pub(super) async fn wait<T>(
     window: Window,
     progress: &mut Progress,
     over: impl Future<Output = T>,
+    said: &mut Receiver<String>,
 ) -> Result<Option<T>, Error> {
     let mut signals = Signals::new().map_err(Error::Signals)?;
     let start = Instant::now();
@@ -208,6 +213,7 @@ pub(super) async fn wait<T>(
         progress.window(start.elapsed(), window.shown());
         tokio::select! {
             early = &mut over => return Ok(Some(early)),
+            Some(text) = said.recv() => progress.tell(&text),
             () = sleep(left.min(DRAW_INTERVAL)) => {}
             _ = signals.next() => return Ok(None),
         }

@@ -8,6 +8,7 @@ use flopwatch_api::profiler::{NsysOptions, TraceCategory};
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_pipeline::nsys_options;
 use flopwatch_pipeline::transform::Samples;
+use tokio::sync::mpsc::channel;
 use tokio::time::Instant;
 
 use super::command::{Running, Started, Window, watch};
@@ -103,7 +104,9 @@ async fn collect_with(
         environment: session.environment(&fallback)?,
         kept,
     };
-    let (watched, _) = watch(options, started, window, progress, pending::<()>()).await?;
+    // The session says what it has to say at its end.
+    let (_, mut silent) = channel(1);
+    let (watched, _) = watch(options, started, window, progress, pending::<()>(), &mut silent).await?;
     progress.stage("stopping the collection");
     let captured = session.stop().await?;
     let (command, samples) = watched.finish();

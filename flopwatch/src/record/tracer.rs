@@ -16,11 +16,12 @@ use flopwatch_api::artifact::{CUDA_TRACE, RING};
 use flopwatch_api::profiler::{CudaGraphTrace, TraceCategory};
 use flopwatch_attach::tracer::{self, TraceFile};
 use flopwatch_nvml::utc_ns;
-use flopwatch_pipeline::cuda_window::{self, CudaWindow, Order, Recorded};
+use flopwatch_pipeline::cuda_window::{self, CudaWindow, Order, Recorded, Refused};
 use flopwatch_pipeline::transform::Samples;
 use flopwatch_trace::{ReadLimits, recorder};
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, TICK_NS};
 use nix::fcntl::OFlag;
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 use self::libraries::Libraries;
@@ -32,6 +33,8 @@ use crate::progress::Progress;
 
 /// Where nobody ends the window, programs end it so long after its time.
 const DEADLINE_GRACE: Duration = Duration::from_secs(2);
+/// Refusals of programs that wait to be told; of more the end of the window tells.
+const MAX_UNTOLD: usize = 16;
 /// Bytes of the file that the command's programs share.
 const FILE_BYTES: usize = flopwatch_tracer_file::DEFAULT_BYTES;
 
@@ -187,11 +190,11 @@ async fn of_command(
         environment: libraries.environment(asked, &options.manifest.trace()),
         kept,
     };
-    let (stop, mut recording) = begin(file, &files.drained, order(options, window, false))?;
-    let (watched, early) = watch(options, started, window, progress, &mut recording).await?;
+    let mut recording = Recording::begin(file, &files.drained, order(options, window, false))?;
+    let (over, said) = (&mut recording.thread, &mut recording.refusals);
+    let (watched, early) = watch(options, started, window, progress, over, said).await?;
     progress.stage("ending the window");
-    drop(stop);
-    let recorded = joined(early, recording).await;
+    let recorded = recording.end(early).await;
     let ring = libraries::ring_in(watched.folder());
     let has_ring = ring.is_file();
     let kept = if has_ring {
@@ -221,12 +224,12 @@ async fn of_file(
     progress.stage("ordering the window");
     let file = TraceFile::open(file).map_err(Error::File)?;
     let sampled = Sampled::begin(options, Arc::new(|_: u32| true));
-    let (stop, mut recording) = begin(file, &files.drained, order(options, window, true))?;
-    let early = wait(window, progress, &mut recording).await?;
+    let mut recording = Recording::begin(file, &files.drained, order(options, window, true))?;
+    let (over, said) = (&mut recording.thread, &mut recording.refusals);
+    let early = wait(window, progress, over, said).await?;
     let length = sampled.elapsed();
     progress.stage("ending the window");
-    drop(stop);
-    let recorded = joined(early, recording).await?;
+    let recorded = recording.end(early).await?;
     if let Some(from) = ring {
         keep_ring(from, &files.ring)?;
     }
@@ -259,20 +262,39 @@ fn order(options: &Options, window: Window, is_late: bool) -> Order {
 /// What the thread that drains comes to.
 type Ended = Result<Recorded, cuda_window::Error>;
 
-/// Orders a window, and drains it on a thread until the sender is gone.
-fn begin(file: TraceFile, drained: &Path, order: Order) -> Result<(SyncSender<()>, JoinHandle<Ended>), Error> {
-    let opened = CudaWindow::begin(file, drained, order, &ReadLimits::default())?;
-    let (stop, stopped) = sync_channel(1);
-    Ok((stop, spawn_blocking(move || opened.run(&stopped))))
+/// A window that a thread drains until `stop` is gone.
+struct Recording {
+    stop: SyncSender<()>,
+    thread: JoinHandle<Ended>,
+    /// That a program refuses, as soon as it does.
+    refusals: Receiver<String>,
 }
 
-/// What the thread came to, which may have ended already.
-async fn joined(early: Option<Result<Ended, JoinError>>, recording: JoinHandle<Ended>) -> Result<Recorded, Error> {
-    let ended = match early {
-        Some(ended) => ended,
-        None => recording.await,
-    };
-    Ok(ended.map_err(Error::Thread)??)
+impl Recording {
+    /// Orders a window.
+    fn begin(file: TraceFile, drained: &Path, order: Order) -> Result<Self, Error> {
+        let opened = CudaWindow::begin(file, drained, order, &ReadLimits::default())?;
+        let (told, refusals) = channel(MAX_UNTOLD);
+        let opened = opened.telling(Box::new(move |refused: &Refused| {
+            told.try_send(outcome::refusal(refused)).ok();
+        }));
+        let (stop, stopped) = sync_channel(1);
+        Ok(Self {
+            stop,
+            thread: spawn_blocking(move || opened.run(&stopped)),
+            refusals,
+        })
+    }
+
+    /// Ends the window, and gives what the thread came to, which may have ended early.
+    async fn end(self, early: Option<Result<Ended, JoinError>>) -> Result<Recorded, Error> {
+        drop(self.stop);
+        let ended = match early {
+            Some(ended) => ended,
+            None => self.thread.await,
+        };
+        Ok(ended.map_err(Error::Thread)??)
+    }
 }
 
 /// Keeps the flight recorder's file as it is now: its programs write on.

@@ -3,10 +3,11 @@
 #![allow(clippy::disallowed_methods, reason = "there is no runtime whose threads would sleep")]
 
 use std::ffi::OsString;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use flopwatch_fake_cupti::{Program, Rig};
@@ -68,6 +69,14 @@ fn ended(mut record: Program) -> (ExitStatus, String) {
     let mut text = String::new();
     errors.read_to_string(&mut text).unwrap();
     (status, text)
+}
+
+/// The lines of a command's standard error, as they come.
+fn lines(record: &mut Program) -> Receiver<String> {
+    let errors = BufReader::new(record.child.stderr.take().unwrap());
+    let (line, lines) = mpsc::channel();
+    std::thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|one| line.send(one)));
+    lines
 }
 
 /// Launches kernels until a window records them, then so many more. Gives how many records that
@@ -220,20 +229,22 @@ fn a_program_that_is_killed_in_its_window_keeps_its_records() {
 }
 
 #[test]
-fn a_program_that_refuses_is_told_with_who_has_the_subscription() {
+fn a_program_that_refuses_is_told_at_once_with_who_has_the_subscription() {
     let rig = Rig::new(1305);
     let mut line = record(&rig, &[], &program(&rig));
     line.env("FLOPWATCH_FAKE_CUPTI", "subscribe=39");
     let mut command = Program::of(line);
     assert_eq!(command.ask("init"), "init 0");
-    std::thread::sleep(Duration::from_secs(2));
+    let lines = lines(&mut command);
+    let mut said = std::iter::repeat_with(|| lines.recv_timeout(RESULTS_TIMEOUT).unwrap());
+    let told = said.find(|line| line.contains("is not recorded: another tool has CUPTI's one subscription"));
+    assert!(told.is_some());
     assert_eq!(command.ask("launch 5"), "recorded 0");
-    let (status, errors) = ended(command);
-    assert_eq!(status.code(), Some(1), "{errors}");
-    assert!(
-        errors.contains("nothing was recorded: another tool has CUPTI's one subscription"),
-        "{errors}"
-    );
+    let status = command.end();
+    let errors: Vec<String> = lines.iter().collect();
+    assert_eq!(status.code(), Some(1), "{errors:?}");
+    let reason = "nothing was recorded: another tool has CUPTI's one subscription";
+    assert!(errors.iter().any(|line| line.contains(reason)), "{errors:?}");
     assert!(!rig.path("out/timeline.h5").exists(), "an empty success");
 }
 

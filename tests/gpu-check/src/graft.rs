@@ -15,6 +15,7 @@ use clap::Args;
 use flopwatch_attach::nsys::{Collection, HostTools, SessionState};
 use serde::Serialize;
 
+use crate::findings::Findings as _;
 use crate::machine;
 use program::{Program, Started, Supervisors, session_process};
 use report::GraftResults;
@@ -148,13 +149,7 @@ pub(crate) fn check(options: &GraftOptions) -> Result<()> {
         }
         results.programs.push(result);
     }
-    results.write(&options.output)?;
-    eprintln!("{}", results.verdict());
-    if results.passed() {
-        Ok(())
-    } else {
-        bail!("the graft does not hold here, see {}", options.output.display())
-    }
+    results.conclude("the graft", &options.output)
 }
 
 fn observe(

@@ -4,6 +4,7 @@
 mod child;
 mod counters;
 mod equality;
+mod findings;
 mod graft;
 mod machine;
 mod nvml;
@@ -17,10 +18,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use flopwatch_attach::reexec;
 
+use findings::Findings as _;
 use report::Results;
 
 /// Compares the transform on the GPU with that of the processor, times both, and reads the driver
@@ -118,15 +120,7 @@ fn run(cli: Cli) -> Result<()> {
         std::fs::create_dir_all(&cli.output)?;
         results.counters = Some(counters::profile(&cli.output)?);
     }
-    results
-        .write(&cli.output)
-        .with_context(|| format!("cannot write {}", cli.output.display()))?;
-    eprintln!("{}", results.verdict());
-    if results.passed() {
-        Ok(())
-    } else {
-        bail!("the GPU's part does not hold here, see {}", cli.output.display())
-    }
+    results.conclude("the GPU's part", &cli.output)
 }
 
 #[cfg(test)]

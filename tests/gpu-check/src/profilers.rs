@@ -17,6 +17,7 @@ use clap::Args;
 use flopwatch_model::{Capture, Events};
 use serde::Serialize;
 
+use crate::findings::Findings as _;
 use crate::machine;
 use report::ProfilersResults;
 
@@ -133,13 +134,7 @@ pub(crate) fn check(options: &ProfilersOptions) -> Result<()> {
         let measured = regions::measure(options, bundle, framework, gpu);
         note(&format!("regions, {framework}"), holds, measured);
     }
-    results.write(&options.output)?;
-    eprintln!("{}", results.verdict());
-    if results.passed() {
-        Ok(())
-    } else {
-        bail!("a profiler does not hold here, see {}", options.output.display())
-    }
+    results.conclude("a profiler", &options.output)
 }
 
 /// Events of a capture, by category.

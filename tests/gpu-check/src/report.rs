@@ -1,7 +1,6 @@
 //! The results: JSON for programs, Markdown for `docs/gpu-results.md`.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -10,6 +9,7 @@ use serde::Serialize;
 use crate::child::ChildResult;
 use crate::counters::CountersResult;
 use crate::equality::seconds;
+use crate::findings::Findings;
 use crate::machine::MachineDescription;
 use crate::nvml::{NvmlResult, SeriesResult};
 use crate::pipeline::CupyResult;
@@ -104,90 +104,12 @@ impl Results {
         }
     }
 
-    /// Whether nothing that was compared differs, and the child ran within its bounds.
-    pub(crate) fn passed(&self) -> bool {
-        self.equal() && self.child.as_ref().is_none_or(|child| child.failed.is_none())
-    }
-
     fn equal(&self) -> bool {
         let shapes = self.sizes.iter().flat_map(|size| &size.shapes);
         let compared = shapes
             .map(|shape| shape.equal)
             .chain(self.files.iter().map(|files| files.equal));
         compared.flatten().all(|equal| equal)
-    }
-
-    /// One line for a person.
-    pub(crate) fn verdict(&self) -> String {
-        match &self.machine.no_gpu {
-            Some(reason) => format!("NO GPU PART RAN: {reason}. Only the processor's part was checked."),
-            None if !self.equal() => "THE GPU GIVES OTHER RESULTS THAN THE PROCESSOR".to_owned(),
-            None if !self.passed() => "THE TRANSFORM'S CHILD DOES NOT RUN ON THE GPU".to_owned(),
-            None => "the GPU gives what the processor gives".to_owned(),
-        }
-    }
-
-    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        std::fs::create_dir_all(folder)?;
-        std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(self)?)?;
-        std::fs::write(folder.join("results.md"), self.markdown()?)?;
-        Ok(())
-    }
-
-    fn markdown(&self) -> Result<String> {
-        let mut text = String::new();
-        let machine = &self.machine;
-        match &machine.gpu {
-            Some(gpu) => writeln!(
-                text,
-                "{} (compute capability {}, {} MiB), driver for CUDA {}, {} cores; {}.",
-                gpu.name,
-                gpu.compute_capability,
-                gpu.memory_bytes >> 20,
-                gpu.driver_cuda,
-                machine.cores,
-                gpu.neighbours
-            )?,
-            None => writeln!(text, "No GPU ({} cores). {}", machine.cores, self.verdict())?,
-        }
-        writeln!(text, "Kernels: {}.\n", machine.kernels)?;
-        writeln!(
-            text,
-            "| events | input | processor | GPU with copies | ratio | equal | CuPy | ratio |"
-        )?;
-        writeln!(text, "|---|---|---|---|---|---|---|---|")?;
-        for size in &self.sizes {
-            for (at, shape) in size.shapes.iter().enumerate() {
-                let gpu = median(&shape.gpu_seconds);
-                let cupy = size.cupy.as_ref().filter(|_| at == 0);
-                let cupy_seconds = cupy.and_then(|cupy| median(&cupy.seconds));
-                let ratio = |other: Option<f64>| match (other, gpu) {
-                    (Some(other), Some(gpu)) if gpu > 0.0 => format!("{:.1}", other / gpu),
-                    _ => "-".to_owned(),
-                };
-                let equal = match (shape.equal, &shape.difference) {
-                    (None, _) => "not compared".to_owned(),
-                    (Some(true), _) => "yes".to_owned(),
-                    (Some(false), difference) => format!("NO: {}", difference.as_deref().unwrap_or_default()),
-                };
-                let cupy_text = match cupy.and_then(|cupy| cupy.unavailable.as_deref()) {
-                    Some(reason) => reason.to_owned(),
-                    None => shown(cupy_seconds),
-                };
-                writeln!(
-                    text,
-                    "| {} | {} | {} | {} | {} | {equal} | {cupy_text} | {} |",
-                    size.events,
-                    shape.shape,
-                    shown(Some(shape.cpu_seconds)),
-                    shown(gpu),
-                    ratio(Some(shape.cpu_seconds)),
-                    ratio(cupy_seconds),
-                )?;
-            }
-        }
-        self.rest(&mut text)?;
-        Ok(text)
     }
 
     /// What is not in the table.
@@ -253,6 +175,78 @@ impl Results {
             }
         }
         Ok(())
+    }
+}
+
+impl Findings for Results {
+    /// Whether nothing that was compared differs, and the child ran within its bounds.
+    fn passed(&self) -> bool {
+        self.equal() && self.child.as_ref().is_none_or(|child| child.failed.is_none())
+    }
+
+    fn verdict(&self) -> String {
+        match &self.machine.no_gpu {
+            Some(reason) => format!("NO GPU PART RAN: {reason}. Only the processor's part was checked."),
+            None if !self.equal() => "THE GPU GIVES OTHER RESULTS THAN THE PROCESSOR".to_owned(),
+            None if !self.passed() => "THE TRANSFORM'S CHILD DOES NOT RUN ON THE GPU".to_owned(),
+            None => "the GPU gives what the processor gives".to_owned(),
+        }
+    }
+
+    fn markdown(&self) -> Result<String> {
+        let mut text = String::new();
+        let machine = &self.machine;
+        match &machine.gpu {
+            Some(gpu) => writeln!(
+                text,
+                "{} (compute capability {}, {} MiB), driver for CUDA {}, {} cores; {}.",
+                gpu.name,
+                gpu.compute_capability,
+                gpu.memory_bytes >> 20,
+                gpu.driver_cuda,
+                machine.cores,
+                gpu.neighbours
+            )?,
+            None => writeln!(text, "No GPU ({} cores). {}", machine.cores, self.verdict())?,
+        }
+        writeln!(text, "Kernels: {}.\n", machine.kernels)?;
+        writeln!(
+            text,
+            "| events | input | processor | GPU with copies | ratio | equal | CuPy | ratio |"
+        )?;
+        writeln!(text, "|---|---|---|---|---|---|---|---|")?;
+        for size in &self.sizes {
+            for (at, shape) in size.shapes.iter().enumerate() {
+                let gpu = median(&shape.gpu_seconds);
+                let cupy = size.cupy.as_ref().filter(|_| at == 0);
+                let cupy_seconds = cupy.and_then(|cupy| median(&cupy.seconds));
+                let ratio = |other: Option<f64>| match (other, gpu) {
+                    (Some(other), Some(gpu)) if gpu > 0.0 => format!("{:.1}", other / gpu),
+                    _ => "-".to_owned(),
+                };
+                let equal = match (shape.equal, &shape.difference) {
+                    (None, _) => "not compared".to_owned(),
+                    (Some(true), _) => "yes".to_owned(),
+                    (Some(false), difference) => format!("NO: {}", difference.as_deref().unwrap_or_default()),
+                };
+                let cupy_text = match cupy.and_then(|cupy| cupy.unavailable.as_deref()) {
+                    Some(reason) => reason.to_owned(),
+                    None => shown(cupy_seconds),
+                };
+                writeln!(
+                    text,
+                    "| {} | {} | {} | {} | {} | {equal} | {cupy_text} | {} |",
+                    size.events,
+                    shape.shape,
+                    shown(Some(shape.cpu_seconds)),
+                    shown(gpu),
+                    ratio(Some(shape.cpu_seconds)),
+                    ratio(cupy_seconds),
+                )?;
+            }
+        }
+        self.rest(&mut text)?;
+        Ok(text)
     }
 }
 

@@ -23,6 +23,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 
+use crate::findings::Findings as _;
 use crate::machine;
 use item::{Ended, Found, Item};
 use place::Setup;
@@ -100,9 +101,7 @@ pub(crate) fn check(options: &TracerOptions) -> Result<()> {
         if options.require_gpu {
             bail!("{reason}");
         }
-        results.write(&options.output)?;
-        eprintln!("{}", results.verdict());
-        return Ok(());
+        return results.conclude("the tracer", &options.output);
     }
     let all = Until::after(Duration::from_secs(options.minutes.saturating_mul(60)));
     let wanted = |item: &Item<'_>| options.only.is_empty() || options.only.iter().any(|part| item.name.contains(part));
@@ -116,12 +115,7 @@ pub(crate) fn check(options: &TracerOptions) -> Result<()> {
         results.items.push(result);
         results.write(&options.output)?;
     }
-    eprintln!("{}", results.verdict());
-    if results.passed() {
-        Ok(())
-    } else {
-        bail!("the tracer does not hold here, see {}", options.output.display())
-    }
+    results.conclude("the tracer", &options.output)
 }
 
 /// The items, the ones first that the others stand on.

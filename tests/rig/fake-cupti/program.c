@@ -1,6 +1,7 @@
 // A workload that does what its standard input says, a line each, and answers each with a line.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@ static int (*init)(unsigned);
 static int (*launch)(int, int, uint64_t, uint32_t);
 static int (*launch_at)(int, int, uint64_t, uint64_t, uint32_t, uint32_t);
 static void (*unload)(void);
-static volatile sig_atomic_t signalled_thread;
+static volatile sig_atomic_t signalled_thread, is_told_to_end;
 
 static long many(int work, long count)
 {
@@ -109,6 +110,52 @@ static void note_thread(int signal)
     signalled_thread = (sig_atomic_t)syscall(SYS_gettid);
 }
 
+static void note_end(int signal)
+{
+    (void)signal;
+    is_told_to_end = 1;
+}
+
+static void tell_window(uint64_t from, uint64_t to, long records)
+{
+    printf("window from=%lu to=%lu records=%ld\n", (unsigned long)from, (unsigned long)to, records);
+}
+
+// Launches a kernel each 5 ms until SIGTERM, and says ten times a second how many that were and
+// whether they are recorded. Of each window it says, once that is over, since when and until when
+// in ns since the Unix epoch it was recorded, and how many records that were.
+static void steadily(void)
+{
+    uint64_t next = nanoseconds(CLOCK_MONOTONIC), from = 0, to = 0;
+    long launched = 0, records = 0;
+    signal(SIGTERM, note_end);
+    while (!is_told_to_end) {
+        uint64_t before = nanoseconds(CLOCK_REALTIME);
+        int recorded = launch(KERNEL, (int)(launched % 50), 5000, 7);
+        uint64_t now = nanoseconds(CLOCK_REALTIME);
+        launched++;
+        if (recorded) {
+            from = records ? from : before;
+            to = now;
+            records += recorded;
+        } else if (records) {
+            tell_window(from, to, records);
+            records = 0;
+        }
+        if (launched % 20 == 0) {
+            int has_none = waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD;
+            printf("pid=%d t=%lu ranges=%ld recording=%d wait=%s\n", getpid(), (unsigned long)now, launched,
+                   records > 0, has_none ? "ECHILD" : "child");
+        }
+        next += 5000000;
+        struct timespec until = {(time_t)(next / 1000000000), (long)(next % 1000000000)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    }
+    if (records)
+        tell_window(from, to, records);
+    printf("total ranges=%ld\n", launched);
+}
+
 static int child(long count)
 {
     pid_t pid = fork();
@@ -196,6 +243,8 @@ int main(int count, char **words)
         } else if (!strcmp(word, "run"))
             for (puts("running");;)
                 many(KERNEL, 1000);
+        else if (!strcmp(word, "steadily"))
+            steadily();
         else if (!strcmp(word, "exit"))
             exit((int)a);
         else if (!strcmp(word, "abort"))

@@ -50,6 +50,14 @@ pub fn told(name: &str, words: &str) -> Value {
     scripted(name, Some(words), script)
 }
 
+/// A pod whose program launches a kernel each 5 ms and counts as the sample workload does, until it
+/// is told to end, with `code`.
+pub fn steady(name: &str, words: Option<&str>, code: i32) -> Value {
+    let lines = format!("printf 'init\\nsteadily\\nexit {code}\\n' >/work/told");
+    let script = format!("{lines} && exec /opt/simulated-gpu/program </work/told");
+    scripted(name, words, &script)
+}
+
 /// With a variable of the container's own.
 #[must_use]
 pub fn with_variable(mut pod: Value, name: &str, value: &str) -> Value {

@@ -8,10 +8,12 @@
 mod aftermath;
 mod both;
 mod cycle;
+mod draw;
 mod ends;
 mod fault;
 mod ground;
 mod inspection;
+mod launches;
 mod ledger;
 mod plan;
 mod report;

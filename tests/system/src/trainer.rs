@@ -23,6 +23,8 @@ use crate::sessions::capture_condition;
 
 /// The raw capture, which the agent itself puts into the capture's folder.
 const RAW: &str = "capture.qdstrm";
+/// Where the profiler's session writes, from the container's root.
+const OUT: &str = "flopwatch/run/out";
 
 /// A prepared pod that runs the sample workload, and how it was when it had started.
 pub struct Trainer {
@@ -36,6 +38,8 @@ pub struct Trainer {
     before: PodState,
     /// The profiler's session beside it.
     session: Vec<Process>,
+    /// Whether its container has the folder in which the profiler's session writes.
+    has_run_folder: bool,
 }
 
 /// The prepared pod of the sample workload.
@@ -115,18 +119,24 @@ impl Trainer {
         Self::counting(namespace, name).await
     }
 
-    async fn counting(namespace: &TestNamespace, name: &str) -> Result<Self> {
+    /// Waits until a pod that was created counts, however it was started.
+    ///
+    /// # Errors
+    /// When it does not count in time.
+    pub async fn counting(namespace: &TestNamespace, name: &str) -> Result<Self> {
         eventually("the workload to count", || async {
             Ok(namespace.logs(name).await?.contains("ranges=").then_some(()))
         })
         .await?;
         let pod = namespace.running(name).await?;
+        let process = node::first_process(&pod)?;
         Ok(Self {
             client: namespace.client.clone(),
             name: name.to_owned(),
-            process: node::first_process(&pod)?,
+            process,
             before: PodState::of(namespace, name).await?,
             session: node::sessions_of(&pod)?,
+            has_run_folder: process.root().join(OUT).is_dir(),
             pod,
         })
     }
@@ -270,11 +280,11 @@ impl Trainer {
     pub async fn nothing_stays_of(&self, capture: &str) -> Result<()> {
         let agent = self.agent().await?;
         eventually("nothing to stay of the capture", || async {
-            let left: Vec<_> = std::fs::read_dir(self.path("/flopwatch/run/out"))?
-                .flatten()
-                .map(|entry| entry.file_name())
-                .collect();
-            ensure!(left.is_empty(), "in the container: {left:?}");
+            if self.has_run_folder {
+                let left = std::fs::read_dir(self.path(OUT))?.flatten();
+                let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+                ensure!(left.is_empty(), "in the container: {left:?}");
+            }
             ensure!(
                 !self.path("/flopwatch/run/collecting").exists(),
                 "a collection is still guarded"

@@ -32,7 +32,7 @@ pub fn total(log: &str) -> Option<u64> {
 }
 
 /// The number `<name>=<number>` of a line.
-fn field(line: &str, name: &str) -> Option<u64> {
+pub(crate) fn field(line: &str, name: &str) -> Option<u64> {
     line.split_whitespace()
         .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }

@@ -36,14 +36,24 @@ function mostSpan({ begin, end }: Axis): number {
   return Math.max((end - begin) * 1.02, LEAST_SPAN);
 }
 
-/** `from` to `to`, kept on the axis and not too narrow. */
+/** `from` to `to`, kept on the axis and not too narrow. What is so already stays what it is, to the last bit. */
 export function within(from: number, to: number, width: number, axis: Axis): Viewport {
   const { begin, end } = axis;
   const span = Math.min(mostSpan(axis), Math.max(LEAST_SPAN, to - from));
   const room = mostSpan(axis) - (end - begin);
+  const [first, last] = [begin - room / 2, end + room / 2];
+  if (span === to - from && from >= first && to <= last) {
+    return { from, to, width };
+  }
   const middle = (from + to) / 2;
-  const low = Math.max(begin - room / 2, Math.min(middle - span / 2, end + room / 2 - span));
+  const low = Math.max(first, Math.min(middle - span / 2, last - span));
   return { from: low, to: low + span, width };
+}
+
+/** On tracks of another width: from the same time on, at the same scale. On tracks of the same width nothing moves. */
+export function resized(view: Viewport, width: number, axis: Axis): Viewport {
+  const to = width === view.width ? view.to : view.from + width * nsPerPixel(view);
+  return within(view.from, to, width, axis);
 }
 
 /** The whole axis. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as format from "./format";
-import { covers, fitted, focused, followed, padded, panned, revealed, toPixel, toTime, within, zoomed } from "./scale";
+import { covers, fitted, focused, followed, nsPerPixel, padded, panned, resized, revealed, toPixel, toTime, within, zoomed } from "./scale";
 
 const HOUR = 3_600_000_000_000;
 
@@ -46,6 +46,16 @@ test("an axis that begins before the window is moved over and zoomed out to its 
   const view = within(-2000, 0, 1000, axis);
   expect(covers({ ...padded(view), step: 2 }, view, axis)).toBe(true);
   expect(covers({ from: -1999, to: 0, step: 2 }, view, axis)).toBe(false);
+});
+
+test("tracks of another height move nothing, not by a bit, and of another width show from the same time on", () => {
+  for (let step = 1; step < 400; step += 1) {
+    const view = within(step * 1_234_567.1, step * 1_333_332.4, 1040, AXIS);
+    expect(resized(view, 1040, AXIS)).toEqual(view);
+    const wider = resized(view, 1300, AXIS);
+    expect(wider.from).toBe(view.from);
+    expect(nsPerPixel(wider)).toBeCloseTo(nsPerPixel(view), 6);
+  }
 });
 
 test("a focused event is in the middle third", () => {

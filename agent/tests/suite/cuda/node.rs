@@ -1,15 +1,11 @@
 //! A capture of a container that is nothing but its processes.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
+use flopwatch_agent::profilers::containers::{Containers as _, Probed};
 use flopwatch_agent::profilers::cuda::Cuda;
 use flopwatch_agent::profilers::facts::Facts;
-use flopwatch_agent::profilers::ncu::launched::Launched;
-use flopwatch_agent::profilers::nsys::collector::Collector;
-use flopwatch_agent::profilers::{AnyProfiler as _, Limits, Site, State};
+use flopwatch_agent::profilers::{AnyProfiler as _, Site, State};
 use flopwatch_api::artifact::CUDA_TRACE;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
@@ -18,70 +14,15 @@ use flopwatch_fake_cupti::{Program, Rig};
 use flopwatch_model::{Category, Events};
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::cuda_window::{CudaWindow, Order};
-use flopwatch_pipeline::disk::Floor;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_trace::{ReadLimits, tracer};
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds};
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use tempfile::TempDir;
+
+use super::super::processes::Processes;
 
 /// Longest wait for something that is to happen.
 const STATE_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// The processes of the one container.
-#[derive(Clone, Debug, Default)]
-struct Processes(Arc<Mutex<BTreeSet<i32>>>);
-
-impl Containers for Processes {
-    fn probe<'a>(&'a self, _: &'a str, _: bool) -> BoxFuture<'a, Result<Probed, Failure>> {
-        unreachable!("the test looks itself")
-    }
-
-    fn probe_held<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Probed, Failure>> {
-        unreachable!("nothing is held")
-    }
-
-    fn uses_cuda<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
-        async { true }.boxed()
-    }
-
-    fn is_alive(&self, process: ProcessId) -> bool {
-        self.procfs().is_alive(process)
-    }
-
-    fn includes(&self, _: &str, pid: i32) -> bool {
-        self.0.lock().unwrap().contains(&pid)
-    }
-
-    fn collector(&self, _: &str, _: ProcessId) -> Arc<dyn Collector> {
-        unreachable!("there is no session of Nsight Systems")
-    }
-
-    fn launched(&self, _: &str, _: ProcessId) -> Arc<dyn Launched> {
-        unreachable!("the program is not a profiler's")
-    }
-
-    fn mapped(&self, _: &str) -> Mapped {
-        Mapped::default()
-    }
-
-    fn procfs(&self) -> Procfs {
-        Procfs::default()
-    }
-
-    fn processor_time(&self, _: &str) -> Option<Duration> {
-        None
-    }
-
-    fn has_gpus(&self) -> bool {
-        false
-    }
-
-    fn sample(&self, _: &str, _: Duration) -> Box<dyn Sampler> {
-        unreachable!("there are no GPUs")
-    }
-}
 
 /// A node with one capture of one container.
 pub(crate) struct Node {
@@ -95,21 +36,8 @@ impl Node {
     /// A container whose libcupti fails so.
     pub(crate) fn new(faults: &str) -> Self {
         let (folder, containers) = (tempfile::tempdir().unwrap(), Processes::default());
-        let site = Site {
-            containers: Arc::new(containers.clone()),
-            container_id: "c".to_owned(),
-            process: ProcessId { pid: 0, start_time: 0 },
-            capture: "0-1".to_owned(),
-            folder: folder.path().to_owned(),
-            limits: Limits {
-                captures: 1,
-                capture_bytes: 64 << 20,
-                window_memory_bytes: 32 << 30,
-                floor: Floor::default(),
-            },
-            pod_room: None,
-            length: Duration::from_secs(1),
-        };
+        let nobody = ProcessId { pid: 0, start_time: 0 };
+        let site = containers.site(nobody, folder.path(), Duration::from_secs(1));
         Self {
             rig: Rig::new(1305).failing(faults),
             containers,
@@ -131,7 +59,7 @@ impl Node {
         // It answers once it runs, and not what started it.
         let pid: i32 = i32::try_from(program.child.id()).unwrap();
         program.ask("pid");
-        self.containers.0.lock().unwrap().insert(pid);
+        self.containers.add(pid);
         if self.site.process.pid == 0 {
             self.site.process = Procfs::default().identify(pid).unwrap();
         }

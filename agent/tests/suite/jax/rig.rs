@@ -1,79 +1,20 @@
 //! A profiler, and what it is given of a capture.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
+use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::jax::Jax;
 use flopwatch_agent::profilers::jax::service::Service;
-use flopwatch_agent::profilers::ncu::launched::Launched;
-use flopwatch_agent::profilers::nsys::collector::Collector;
-use flopwatch_agent::profilers::{AnyProfiler as _, Limits, RawFiles, Site, State};
+use flopwatch_agent::profilers::{AnyProfiler as _, RawFiles, Site, State};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
-use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_model::Capture;
-use flopwatch_pipeline::disk::Floor;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_trace::{ReadLimits, xplane};
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use tempfile::TempDir;
 
-/// A container that is nothing but its processes.
-#[derive(Debug)]
-struct Processes;
-
-impl Containers for Processes {
-    fn probe<'a>(&'a self, _: &'a str, _: bool) -> BoxFuture<'a, Result<Probed, Failure>> {
-        unreachable!("the services are looked for by the test")
-    }
-
-    fn probe_held<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Probed, Failure>> {
-        unreachable!("nothing is held")
-    }
-
-    fn uses_cuda<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
-        async { false }.boxed()
-    }
-
-    fn first_process(&self, _: &str) -> Option<ProcessId> {
-        None
-    }
-
-    fn is_alive(&self, process: ProcessId) -> bool {
-        self.procfs().is_alive(process)
-    }
-
-    fn collector(&self, _: &str, _: ProcessId) -> Arc<dyn Collector> {
-        unreachable!("there is no session of Nsight Systems")
-    }
-
-    fn launched(&self, _: &str, _: ProcessId) -> Arc<dyn Launched> {
-        unreachable!("the program is not a profiler's")
-    }
-
-    fn mapped(&self, _: &str) -> Mapped {
-        Mapped::default()
-    }
-
-    fn procfs(&self) -> Procfs {
-        Procfs::default()
-    }
-
-    fn processor_time(&self, _: &str) -> Option<Duration> {
-        None
-    }
-
-    fn has_gpus(&self) -> bool {
-        false
-    }
-
-    fn sample(&self, _: &str, _: Duration) -> Box<dyn Sampler> {
-        unreachable!("there are no GPUs")
-    }
-}
+use super::super::processes::Processes;
 
 /// A capture of one container.
 pub(crate) struct Rig {
@@ -137,21 +78,7 @@ impl Rig {
         let profiler = Jax::default();
         let state = profiler.attach(&asked, &probed, None).unwrap();
         let covered = profiler.covers(&asked, &[], &state);
-        let site = Site {
-            containers: Arc::new(Processes),
-            container_id: "c".to_owned(),
-            process: probed.process,
-            capture: "0-1".to_owned(),
-            folder: folder.path().to_owned(),
-            limits: Limits {
-                captures: 1,
-                capture_bytes: 64 << 20,
-                window_memory_bytes: 32 << 30,
-                floor: Floor::default(),
-            },
-            pod_room: None,
-            length,
-        };
+        let site = Processes::default().site(probed.process, folder.path(), length);
         let rig = Self {
             profiler,
             site,

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use flopwatch_model::{Capture, Category, ColumnId, Device, Events, Timeline};
-use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_model::{Category, ColumnId, Device, Events, Timeline};
 use flopwatch_trace::{ReadLimits, nsys_sqlite, tracer};
 use flopwatch_tracer_file::wanted::Kinds;
 use rusqlite::Connection;
 
 use super::agent::{Agent, now_ns};
 use super::rig::Rig;
+use super::timeline::timeline;
 
 /// Launches of the program, a hundred of each kind of work.
 const LAUNCHES: i64 = 600;
@@ -182,11 +182,6 @@ fn put(database: &Connection, name: &str, columns: &str, rows: &[Vec<i64>]) {
     for row in rows {
         insert.execute(rusqlite::params_from_iter(row)).unwrap();
     }
-}
-
-fn timeline(capture: Capture) -> Timeline {
-    let session_id = "same".to_owned();
-    transform(capture, TransformOptions { session_id })
 }
 
 /// A device without the name of the table that tells of it.

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::FileExt as _;
 
-use flopwatch_model::{Capture, Category, ColumnId, Events, MemoryKind, Track};
+use flopwatch_model::{Capture, Category, ColumnId, Events, MemoryKind, Timeline, Track};
 use flopwatch_trace::tracer::{self, Tracing};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
@@ -16,9 +16,10 @@ fn count(capture: &Capture, category: Category) -> usize {
     capture.events.get(&category).map_or(0, Events::len)
 }
 
-fn transformed(capture: Capture) -> Capture {
+/// The timeline of what was read.
+pub(crate) fn timeline(capture: Capture) -> Timeline {
     let session_id = "tracer".to_owned();
-    transform(capture, TransformOptions { session_id }).capture
+    transform(capture, TransformOptions { session_id })
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn kernels_copies_waits_and_calls_become_a_timeline_with_launches_joined() {
         (Some((9, 0)), Some(85_899_345_920))
     );
 
-    let capture = transformed(capture);
+    let capture = timeline(capture).capture;
     let of = |category| &capture.events[&category];
     let (kernels, calls) = (of(Category::CudaKernel), of(Category::CudaApi));
     assert_eq!(kernels.names.len(), 50);
@@ -230,7 +231,7 @@ fn limits_hold_and_rubbish_is_left_out() {
         let capture = tracer::read(&rig.trace(), &ReadLimits::default()).unwrap();
         let bound = usize::try_from(length / 64).unwrap();
         assert!(capture.events.values().map(Events::len).sum::<usize>() <= bound);
-        drop(transformed(capture));
+        drop(timeline(capture));
     }
     file.set_len(100_000).unwrap();
     assert!(tracer::read(&rig.trace(), &ReadLimits::default()).is_err());

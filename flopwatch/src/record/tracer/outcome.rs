@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopwatch_pipeline::cuda_window::{EarlyEnd, Recorded};
+use flopwatch_pipeline::cuda_window::{EarlyEnd, Recorded, Refused};
 use flopwatch_tracer::proven;
 use flopwatch_tracer_file::wanted::TICK_NS;
 
@@ -47,6 +47,11 @@ pub(super) fn notes(recorded: &Recorded) -> Vec<String> {
     notes
 }
 
+/// That a program refuses, for people who look on meanwhile.
+pub(super) fn refusal(refused: &Refused) -> String {
+    format!("process {} is not recorded: {}", refused.pid, refused.why)
+}
+
 /// Each driver of which no GPU has shown that the tracer works there.
 fn unproven(recorded: &Recorded) -> impl Iterator<Item = String> {
     let unproven = recorded
@@ -76,8 +81,6 @@ fn refusals(recorded: &Recorded) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_pipeline::cuda_window::Refused;
-
     use super::*;
 
     fn window(records: u64, programs: usize, ended: usize, refused: &[(u32, &str)]) -> Recorded {

@@ -37,6 +37,13 @@ fn pod(annotations: Value, spec: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 }
 
+/// A pod with that label and those containers.
+fn labelled(words: &str, containers: Value) -> Value {
+    let mut pod = pod(Value::Null, json!({"containers": containers}));
+    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
+    pod
+}
+
 fn typed(pod: &Value) -> Pod {
     serde_json::from_value(pod.clone()).unwrap()
 }

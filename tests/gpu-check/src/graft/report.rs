@@ -2,12 +2,12 @@
 //! for `docs/gpu-results.md`.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
 
 use super::ProgramResult;
+use crate::findings::Findings;
 use crate::machine::MachineDescription;
 
 /// The results of all programs of the check, and the machine that they ran on.
@@ -28,14 +28,14 @@ impl GraftResults {
             programs: Vec::new(),
         }
     }
+}
 
-    /// Whether every program that ran passed the check.
-    pub(crate) fn passed(&self) -> bool {
+impl Findings for GraftResults {
+    fn passed(&self) -> bool {
         self.programs.iter().all(ProgramResult::passed)
     }
 
-    /// The outcome as a sentence.
-    pub(crate) fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         if !self.passed() {
             return "THE GRAFT DOES NOT HOLD HERE".to_owned();
         }
@@ -45,13 +45,6 @@ impl GraftResults {
             }
             None => "every program that ran was captured twice, and outlived its session".to_owned(),
         }
-    }
-
-    /// Writes `results.json` and `results.md` into `folder`.
-    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(self)?)?;
-        std::fs::write(folder.join("results.md"), self.markdown()?)?;
-        Ok(())
     }
 
     fn markdown(&self) -> Result<String> {

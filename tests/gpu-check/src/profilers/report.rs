@@ -1,12 +1,12 @@
 //! The results of the profilers: JSON for programs, Markdown for `docs/gpu-results.md`.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
 
 use super::ProfilerResult;
+use crate::findings::Findings;
 use crate::machine::MachineDescription;
 
 /// Everything that was found.
@@ -26,14 +26,14 @@ impl ProfilersResults {
             profilers: Vec::new(),
         }
     }
+}
 
-    /// Whether every profiler that ran found what it must.
-    pub(crate) fn passed(&self) -> bool {
+impl Findings for ProfilersResults {
+    fn passed(&self) -> bool {
         self.profilers.iter().all(ProfilerResult::passed)
     }
 
-    /// One line for a person.
-    pub(crate) fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         if !self.passed() {
             return "A PROFILER DOES NOT HOLD HERE".to_owned();
         }
@@ -41,12 +41,6 @@ impl ProfilersResults {
             Some(reason) => format!("NOTHING OF A GPU WAS RECORDED: {reason}"),
             None => "every profiler that this machine has found what it must".to_owned(),
         }
-    }
-
-    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(self)?)?;
-        std::fs::write(folder.join("results.md"), self.markdown()?)?;
-        Ok(())
     }
 
     fn markdown(&self) -> Result<String> {

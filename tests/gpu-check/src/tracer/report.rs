@@ -1,13 +1,13 @@
 //! The results of the tracer: JSON for programs, Markdown for `docs/gpu-results.md`.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use anyhow::Result;
 use flopwatch_tracer::proven::{self, Cuda};
 use serde::Serialize;
 
 use super::item::ItemResult;
+use crate::findings::Findings;
 use crate::machine::MachineDescription;
 
 /// Everything that was found.
@@ -25,14 +25,12 @@ pub(crate) struct TracerResults {
     pub(crate) items: Vec<ItemResult>,
 }
 
-impl TracerResults {
-    /// Whether every item holds, as far as it was tried.
-    pub(crate) fn passed(&self) -> bool {
+impl Findings for TracerResults {
+    fn passed(&self) -> bool {
         self.items.iter().all(ItemResult::passed)
     }
 
-    /// One line for a person.
-    pub(crate) fn verdict(&self) -> String {
+    fn verdict(&self) -> String {
         if !self.passed() {
             return "THE TRACER DOES NOT HOLD HERE".to_owned();
         }
@@ -41,12 +39,6 @@ impl TracerResults {
             None if self.is_rehearsal => "a rehearsal with stand-ins: it says nothing of a GPU".to_owned(),
             None => "the tracer holds with this driver, as far as it was tried".to_owned(),
         }
-    }
-
-    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
-        std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(self)?)?;
-        std::fs::write(folder.join("results.md"), self.markdown()?)?;
-        Ok(())
     }
 
     fn markdown(&self) -> Result<String> {

@@ -11,6 +11,7 @@ use crate::cluster::eventually;
 use crate::node;
 use crate::soak::cycle::{Lane, OWN_CODE};
 use crate::soak::fault::Fault;
+use crate::soak::ground::Ground;
 use crate::trainer::Trainer;
 use crate::workload::counts;
 
@@ -92,6 +93,9 @@ impl Lane {
                 async {
                     if let Some(uid) = uid {
                         trainer.nothing_stays_of(uid).await?;
+                    }
+                    if self.ground == Ground::SimulatedGpu {
+                        self.is_left_alone(trainer).await?;
                     }
                     trainer.session_is_as_it_was().await
                 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use flopwatch_api::preparation::PREPARED_ANNOTATION;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
@@ -72,7 +71,7 @@ pub(super) struct Lane {
 impl Lane {
     /// Goes through one cycle. What keeps it from its end is a surprise too, and the next has
     /// another workload.
-    pub(super) async fn cycle(&mut self, plan: Plan) -> Record {
+    pub(super) async fn cycle(&mut self, cluster: &Cluster, plan: Plan) -> Record {
         let begin = Instant::now();
         let mut record = Record {
             cycle: plan.cycle,
@@ -83,23 +82,25 @@ impl Lane {
             harm: None,
             orphan: None,
             surprise: None,
+            launches: None,
+            miscount: None,
             seconds: 0.0,
             started: self.trainer.is_none(),
         };
-        if let Err(error) = self.attempt(plan, &mut record).await {
+        if let Err(error) = self.attempt(cluster, plan, &mut record).await {
             record.surprise = Some(format!("cut off: {error:#}"));
         }
         record.seconds = begin.elapsed().as_secs_f64();
         record
     }
 
-    async fn attempt(&mut self, plan: Plan, record: &mut Record) -> Result<()> {
+    async fn attempt(&mut self, cluster: &Cluster, plan: Plan, record: &mut Record) -> Result<()> {
         let over = self.shared.over.load(Ordering::SeqCst);
         let trainer = if let Some(trainer) = self.trainer.take() {
             trainer
         } else {
             let started = self.start().await?;
-            self.ring = Ring::of(&started);
+            self.ring = Ring::of(&started).filter(|_| self.ground.counts_ranges());
             started
         };
         let session = format!("cycle-{}", plan.cycle);
@@ -125,6 +126,14 @@ impl Lane {
         }
         record.harm = self.is_harmed(plan.fault, &trainer).await;
         record.orphan = self.leaves(plan.fault, &trainer, &session, uid.as_deref()).await;
+        // Of a program that ended in its window the last launches are not all recorded.
+        let is_whole = record.reason == "Succeeded" && !plan.fault.takes_target();
+        if plan.profiler == ProfilerType::Cuda && is_whole {
+            match self.has_every_launch(cluster, &trainer, &session).await {
+                Ok(launches) => record.launches = Some(launches),
+                Err(error) => record.miscount = Some(format!("{error:#}")),
+            }
+        }
         // What was found once is not found again and again.
         if plan.fault.takes_target() || record.harm.is_some() || record.orphan.is_some() {
             self.retire(trainer).await?;
@@ -183,8 +192,13 @@ impl Lane {
         // An API server that was stopped may not have reached admission, which lets the pod be
         // created as it is (Event `AdmissionMissed`); an agent that is away when the container
         // starts leaves it plain. Both are as they should be: the next pod.
-        if created.annotations().contains_key(PREPARED_ANNOTATION) {
-            match Trainer::started(&self.namespace, &name).await {
+        if created.annotations().contains_key(self.ground.prepared_annotation()) {
+            let started = if self.ground.has_launcher() {
+                Trainer::started(&self.namespace, &name).await
+            } else {
+                Trainer::counting(&self.namespace, &name).await
+            };
+            match started {
                 Err(error) if format!("{error:#}").contains("not grafted") => {}
                 other => return other,
             }

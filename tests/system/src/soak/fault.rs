@@ -4,6 +4,8 @@ use fastrand::Rng;
 use flopwatch_api::profiler::ProfilerType;
 use serde::{Deserialize, Serialize};
 
+use crate::soak::draw::drawn;
+
 /// What strikes a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fault {
@@ -53,16 +55,9 @@ impl Fault {
 
     /// Draws one that can strike a session of that profiler.
     pub(super) fn drawn(random: &mut Rng, profiler: ProfilerType) -> Self {
-        let possible = || Self::ALL.into_iter().filter(|(fault, _)| fault.strikes(profiler));
-        let all: u32 = possible().map(|(_, share)| share).sum();
-        let mut place = random.u32(..all);
-        for (candidate, share) in possible() {
-            if place < share {
-                return candidate;
-            }
-            place -= share;
-        }
-        Self::None
+        let possible = Self::ALL.into_iter().filter(|(fault, _)| fault.strikes(profiler));
+        let possible: Vec<_> = possible.collect();
+        drawn(random, &possible).unwrap_or(Self::None)
     }
 
     /// Whether it can strike a session of that profiler. The target of one with Nsight Compute is a

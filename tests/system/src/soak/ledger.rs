@@ -13,7 +13,7 @@ use crate::soak::fault::Fault;
 
 /// Raised with every change of what a seed draws: a run is taken up by the plans that it was begun
 /// with, or not at all.
-const PLAN_VERSION: u32 = 2;
+const PLAN_VERSION: u32 = 3;
 
 /// What became of a cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,11 @@ pub struct Record {
     pub orphan: Option<String>,
     /// Why its end is not one that its fault explains.
     pub surprise: Option<String>,
+    /// Kernels and calls of its timeline, as many as the program counted; none where the program
+    /// counts none, or its window was no whole one.
+    pub launches: Option<u64>,
+    /// How its timeline differs from the program's own count.
+    pub miscount: Option<String>,
     /// Length of the cycle.
     pub seconds: f64,
     /// Whether the workload was started for it.
@@ -43,19 +48,23 @@ pub struct Record {
 impl Record {
     /// What was found, each after a colon.
     pub fn findings(&self) -> String {
-        let all = [&self.harm, &self.orphan, &self.surprise].into_iter().flatten();
+        let all = [&self.harm, &self.orphan, &self.surprise, &self.miscount];
+        let all = all.into_iter().flatten();
         all.fold(String::new(), |text, finding| text + ": " + finding)
     }
 }
 
 /// How a run was begun. A ledger of another run is not taken up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Head {
     /// None of those that were written before there were versions.
     #[serde(default)]
     version: u32,
     seed: u64,
     workloads: usize,
+    /// The only profilers of its sessions.
+    #[serde(default)]
+    profilers: Vec<ProfilerType>,
 }
 
 /// The records of a run, on disk.
@@ -73,7 +82,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the folder cannot be written, or holds none or another run to take up.
-    pub fn open(folder: &Path, resume: bool, seed: u64, workloads: usize) -> Result<Self> {
+    pub fn open(folder: &Path, resume: bool, seed: u64, workloads: usize, profilers: &[ProfilerType]) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let path: PathBuf = folder.join("cycles.jsonl");
         if !resume {
@@ -82,6 +91,7 @@ impl Ledger {
                 version: PLAN_VERSION,
                 seed,
                 workloads,
+                profilers: profilers.to_vec(),
             };
             writeln!(file, "{}", serde_json::to_string(&head)?)?;
             return Ok(Self {
@@ -101,6 +111,10 @@ impl Ledger {
         );
         if head.workloads != workloads {
             bail!("the run to take up has {} workloads, not {workloads}", head.workloads);
+        }
+        if head.profilers != profilers {
+            let begun = head.profilers;
+            bail!("the run to take up names {begun:?}, not {profilers:?}");
         }
         let mut records = BTreeMap::new();
         for line in lines {
@@ -144,6 +158,8 @@ mod tests {
             harm: None,
             orphan: None,
             surprise: None,
+            launches: None,
+            miscount: None,
             seconds: 1.5,
             started: true,
         }
@@ -152,25 +168,27 @@ mod tests {
     #[test]
     fn a_run_that_was_cut_off_is_taken_up() {
         let folder = tempfile::tempdir().unwrap();
-        let mut ledger = Ledger::open(folder.path(), false, 42, 3).unwrap();
+        let mut ledger = Ledger::open(folder.path(), false, 42, 3, &[]).unwrap();
         ledger.write(record(0)).unwrap();
         ledger.write(record(2)).unwrap();
         let path = folder.path().join("cycles.jsonl");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{text}{{\"cycle\":5,\"fau")).unwrap();
-        let mut again = Ledger::open(folder.path(), true, 1, 3).unwrap();
+        let mut again = Ledger::open(folder.path(), true, 1, 3, &[]).unwrap();
         assert_eq!(again.seed, 42);
         assert_eq!(again.records.keys().copied().collect::<Vec<_>>(), [0, 2]);
         again.write(record(5)).unwrap();
-        assert_eq!(Ledger::open(folder.path(), true, 1, 3).unwrap().records.len(), 3);
-        assert!(Ledger::open(folder.path(), true, 1, 4).is_err());
+        assert_eq!(Ledger::open(folder.path(), true, 1, 3, &[]).unwrap().records.len(), 3);
+        assert!(Ledger::open(folder.path(), true, 1, 4, &[]).is_err());
+        assert!(Ledger::open(folder.path(), true, 1, 3, &[ProfilerType::Cuda]).is_err());
     }
+
     #[test]
     fn a_run_of_other_plans_is_not_taken_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cycles.jsonl");
         std::fs::write(&path, "{\"seed\":42,\"workloads\":3}\n").unwrap();
-        let refused = Ledger::open(folder.path(), true, 42, 3).unwrap_err();
+        let refused = Ledger::open(folder.path(), true, 42, 3, &[]).unwrap_err();
         assert!(refused.to_string().contains("begin a new one"), "{refused}");
         assert_eq!(
             std::fs::read_to_string(&path).unwrap().lines().count(),

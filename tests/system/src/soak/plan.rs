@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use flopwatch_api::profiler::ProfilerType;
-use serde::{Deserialize, Serialize};
 
 use crate::soak::fault::Fault;
 use crate::soak::ground::Ground;
@@ -34,18 +33,30 @@ pub struct Plan {
 }
 
 /// How the faults of a run are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draw {
-    /// Each with its share.
-    AtRandom,
+    /// Each with its share, for sessions of these profilers alone where there are some.
+    AtRandom(Vec<ProfilerType>),
     /// Every fault and every profiler once, and so on.
     InTurn,
 }
 
+impl Draw {
+    /// The only profilers of its sessions; none where they have all.
+    pub(super) fn only(&self) -> &[ProfilerType] {
+        match self {
+            Self::AtRandom(only) => only,
+            Self::InTurn => &[],
+        }
+    }
+}
+
 impl Plan {
     /// The cycles in which every fault and every profiler has had its turn.
-    pub const TURNS: [(Ground, ProfilerType, Fault); 17] = [
+    pub const TURNS: [(Ground, ProfilerType, Fault); 19] = [
         (Ground::Frameworks, ProfilerType::Kineto, Fault::None),
+        (Ground::SimulatedGpu, ProfilerType::Cuda, Fault::None),
+        (Ground::SimulatedGpu, ProfilerType::Cuda, Fault::Keep),
         (Ground::Sample, ProfilerType::Nsys, Fault::None),
         (Ground::Sample, ProfilerType::Auto, Fault::Keep),
         (Ground::Sample, ProfilerType::Nsys, Fault::Discard),
@@ -65,14 +76,14 @@ impl Plan {
     ];
 
     /// The plan of a cycle.
-    pub fn of(seed: u64, cycle: u64, draw: Draw) -> Self {
+    pub fn of(seed: u64, cycle: u64, draw: &Draw) -> Self {
         // Neighbouring seeds of this generator give related first numbers; the multiplication parts
         // them.
         let mut random = Rng::with_seed(seed ^ cycle.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (ground, profiler, fault) = match draw {
-            Draw::AtRandom => {
-                let ground = Ground::drawn(&mut random);
-                let profiler = ground.profiler(&mut random);
+            Draw::AtRandom(only) => {
+                let ground = Ground::drawn(&mut random, only);
+                let profiler = ground.profiler(&mut random, only);
                 (ground, profiler, Fault::drawn(&mut random, profiler))
             }
             Draw::InTurn => {
@@ -118,43 +129,50 @@ mod tests {
 
     use super::*;
 
+    fn at_random(seed: u64, cycle: u64) -> Plan {
+        Plan::of(seed, cycle, &Draw::AtRandom(Vec::new()))
+    }
+
     #[test]
     fn a_seed_repeats_and_another_differs() {
         for cycle in 0..1000 {
-            assert_eq!(Plan::of(7, cycle, Draw::AtRandom), Plan::of(7, cycle, Draw::AtRandom));
+            assert_eq!(at_random(7, cycle), at_random(7, cycle));
         }
-        assert_ne!(
-            Plan::of(7, 1, Draw::AtRandom),
-            Plan {
-                cycle: 1,
-                ..Plan::of(8, 1, Draw::AtRandom)
-            }
-        );
+        assert_ne!(at_random(7, 1), at_random(8, 1));
     }
 
     #[test]
     fn a_thousand_cycles_have_every_profiler_on_pods_that_can_do_it_under_what_can_strike_it() {
         let mut seen = BTreeSet::new();
         for cycle in 0..1000 {
-            let plan = Plan::of(7, cycle, Draw::AtRandom);
+            let plan = at_random(7, cycle);
             assert!(
                 plan.ground.has(plan.profiler) && plan.fault.strikes(plan.profiler),
                 "{plan:?}"
             );
             seen.insert((plan.ground, plan.profiler));
         }
-        assert_eq!(seen.len(), 9, "{seen:?}");
+        assert_eq!(seen.len(), 10, "{seen:?}");
+    }
+
+    #[test]
+    fn a_run_of_some_profilers_has_no_session_of_another() {
+        let only = Draw::AtRandom(vec![ProfilerType::Cuda, ProfilerType::Metrics]);
+        let plans: Vec<_> = (0..100).map(|cycle| Plan::of(7, cycle, &only)).collect();
+        let profilers: BTreeSet<_> = plans.iter().map(|plan| plan.profiler).collect();
+        assert_eq!(profilers, BTreeSet::from([ProfilerType::Cuda, ProfilerType::Metrics]));
+        assert!(plans.iter().all(|plan| plan.ground.has(plan.profiler)));
     }
 
     #[test]
     fn the_turns_have_every_fault_and_every_profiler_and_no_session_that_cannot_be() {
         let turns = u64::try_from(Plan::TURNS.len()).unwrap();
         let plans: Vec<_> = (turns..2 * turns)
-            .map(|cycle| Plan::of(7, cycle, Draw::InTurn))
+            .map(|cycle| Plan::of(7, cycle, &Draw::InTurn))
             .collect();
         let faults: BTreeSet<_> = plans.iter().map(|plan| plan.fault).collect();
         let profilers: BTreeSet<_> = plans.iter().map(|plan| plan.profiler).collect();
-        assert_eq!((faults.len(), profilers.len()), (Fault::ALL.len(), 7));
+        assert_eq!((faults.len(), profilers.len()), (Fault::ALL.len(), 8));
         for plan in plans {
             assert!(
                 plan.ground.has(plan.profiler) && plan.fault.strikes(plan.profiler),
@@ -165,7 +183,7 @@ mod tests {
 
     #[test]
     fn pytorch_is_left_alone_until_its_window_is_over() {
-        let of_kineto = (0..1000).map(|cycle| Plan::of(7, cycle, Draw::AtRandom));
+        let of_kineto = (0..1000).map(|cycle| at_random(7, cycle));
         for plan in of_kineto {
             assert_eq!(
                 plan.busy() > Duration::from_secs(8 + u64::from(plan.seconds)),

@@ -34,9 +34,15 @@ pub struct Report {
     pub orphans: usize,
     /// Cycles with an end that its fault does not explain.
     pub surprises: usize,
+    /// Windows of the CUDA tracer that hold every launch that the program counted.
+    pub cuda_windows: usize,
+    /// Kernels and calls of these windows.
+    pub cuda_records: u64,
+    /// Windows of the CUDA tracer that hold fewer or more.
+    pub miscounts: usize,
     /// How often each fault ended with each reason, by profiler.
     pub ends: BTreeMap<ProfilerType, BTreeMap<Fault, Ends>>,
-    /// Every harm, orphan and surprise in a sentence.
+    /// Every harm, orphan, surprise and miscount in a sentence.
     pub findings: Vec<String>,
     /// The workloads' output.
     pub inspection: Inspection,
@@ -60,6 +66,9 @@ impl Report {
             harmed: 0,
             orphans: 0,
             surprises: 0,
+            cuda_windows: 0,
+            cuda_records: 0,
+            miscounts: 0,
             ends: BTreeMap::new(),
             findings: Vec::new(),
             inspection,
@@ -67,6 +76,8 @@ impl Report {
         for record in records {
             report.cycles += 1;
             report.starts += usize::from(record.started);
+            report.cuda_windows += usize::from(record.launches.is_some());
+            report.cuda_records += record.launches.unwrap_or_default();
             let of_profiler = report.ends.entry(record.profiler).or_default();
             let ends = of_profiler.entry(record.fault).or_default();
             *ends.entry(record.reason.clone()).or_default() += 1;
@@ -74,6 +85,7 @@ impl Report {
                 (&mut report.harmed, "harm", &record.harm),
                 (&mut report.orphans, "orphan", &record.orphan),
                 (&mut report.surprises, "surprise", &record.surprise),
+                (&mut report.miscounts, "miscount", &record.miscount),
             ] {
                 if let Some(finding) = finding {
                     *count += 1;
@@ -96,9 +108,11 @@ impl Report {
         report
     }
 
-    /// Nobody was harmed, nothing stayed, every end is explained, and every range was counted.
+    /// Nobody was harmed, nothing stayed, every end is explained, and every range and every launch
+    /// was counted.
     pub const fn is_clean(&self) -> bool {
-        self.harmed == 0 && self.orphans == 0 && self.surprises == 0 && self.inspection.miscounted.is_empty()
+        let is_counted = self.miscounts == 0 && self.inspection.miscounted.is_empty();
+        self.harmed == 0 && self.orphans == 0 && self.surprises == 0 && is_counted
     }
 
     /// Writes `report.json` and `report.md`.
@@ -148,6 +162,14 @@ impl Report {
                 "ranges that Nsight Systems and recorder saw alike",
                 inspection.counted.seen_by_both.to_string(),
             ),
+            (
+                "windows of the CUDA tracer with every launch that the program counted; their kernels and calls",
+                format!("{}; {}", self.cuda_windows, self.cuda_records),
+            ),
+            (
+                "windows of the CUDA tracer with another count",
+                self.miscounts.to_string(),
+            ),
             ("time", format!("{:.0} s", self.seconds)),
         ] {
             writeln!(text, "| {name} | {value} |")?;
@@ -193,6 +215,8 @@ mod tests {
             harm: Some("PID 1 ended".into()),
             orphan: None,
             surprise: None,
+            launches: None,
+            miscount: None,
             seconds: 2.0,
             started: true,
         };
@@ -219,5 +243,36 @@ mod tests {
         let rows = "| **Kineto** | all | 2 | AgentRestarted 1, Succeeded 1 |\n| | None | 1 | Succeeded 1 |\n\
                     | | AgentKilled | 1 | AgentRestarted 1 |\n";
         assert!(text.contains(rows), "{text}");
+    }
+
+    #[test]
+    fn a_window_with_another_count_than_the_programs_is_no_clean_run() {
+        let counted = Record {
+            cycle: 1,
+            profiler: ProfilerType::Cuda,
+            fault: Fault::None,
+            struck_by_others: false,
+            reason: "Succeeded".into(),
+            harm: None,
+            orphan: None,
+            surprise: None,
+            launches: Some(600),
+            miscount: None,
+            seconds: 2.0,
+            started: true,
+        };
+        let of = |records: &[Record]| Report::of(1, 2, 9.0, records.iter(), Inspection::default());
+        let clean = of(std::slice::from_ref(&counted));
+        assert!(clean.is_clean());
+        assert!(clean.markdown().unwrap().contains("kernels and calls | 1; 600 |"));
+        let missing = Record {
+            launches: None,
+            miscount: Some("the timeline holds 599 kernels and calls, the program counted 600".into()),
+            ..counted.clone()
+        };
+        let report = of(&[counted, missing]);
+        assert_eq!((report.miscounts, report.cuda_windows, report.harmed), (1, 1, 0));
+        assert!(!report.is_clean());
+        assert!(report.findings[0].contains("holds 599"), "{report:?}");
     }
 }

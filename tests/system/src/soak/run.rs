@@ -13,12 +13,14 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use crate::cluster::{Cluster, TestNamespace, eventually};
+use crate::fetch::reader_token;
 use crate::node::Process;
 use crate::parts::{Running, SPOOL};
 use crate::soak::both::Counted;
 use crate::soak::cycle::{Lane, Shared};
 use crate::soak::ground::Ground;
 use crate::soak::inspection::{Inspection, Output, inspect};
+use crate::soak::launches::READER;
 use crate::soak::ledger::Ledger;
 use crate::soak::plan::{Draw, Plan};
 use crate::soak::report::Report;
@@ -34,7 +36,7 @@ const LANES_PER_NAMESPACE: usize = 3;
 pub struct Options {
     /// Cycles in all, those of earlier parts of the run included.
     pub cycles: u64,
-    /// Workloads at a time, two at least: some are of PyTorch and JAX.
+    /// Workloads at a time, one at least of each program that the profilers want.
     pub workloads: usize,
     /// Draws the profilers and the faults.
     pub seed: u64,
@@ -51,9 +53,14 @@ pub struct Options {
 /// # Errors
 /// When the run itself cannot go on; a harmed workload is a finding of the report.
 pub async fn run(cluster: &Cluster, options: &Options, progress: fn(&str)) -> Result<Report> {
-    ensure!(options.workloads > 1, "there are two programs: each wants a workload");
     let begin = Instant::now();
-    let ledger = Ledger::open(&options.folder, options.resume, options.seed, options.workloads)?;
+    let ledger = Ledger::open(
+        &options.folder,
+        options.resume,
+        options.seed,
+        options.workloads,
+        options.draw.only(),
+    )?;
     let seed = ledger.seed;
     progress(&format!(
         "soak: {} cycles on {} workloads, seed {seed}, {} done before",
@@ -63,14 +70,20 @@ pub async fn run(cluster: &Cluster, options: &Options, progress: fn(&str)) -> Re
     ));
     let mut open: BTreeMap<Ground, Vec<Plan>> = BTreeMap::new();
     let plans = (0..options.cycles).filter(|cycle| !ledger.records.contains_key(cycle));
-    for plan in plans.map(|cycle| Plan::of(seed, cycle, options.draw)) {
+    for plan in plans.map(|cycle| Plan::of(seed, cycle, &options.draw)) {
         open.entry(plan.ground).or_default().push(plan);
     }
+    let grounds: Vec<Ground> = open.keys().copied().collect();
+    ensure!(
+        options.workloads >= grounds.len(),
+        "there are {} programs: each wants a workload",
+        grounds.len()
+    );
+    let counts = Ground::lanes(&grounds, options.workloads);
     let (ledger, shared) = (Arc::new(Mutex::new(ledger)), Arc::new(Shared::default()));
     let mut lanes = JoinSet::new();
     let mut yards = Vec::new();
-    for (ground, open) in open {
-        let count = ground.lanes(options.workloads);
+    for ((ground, open), count) in open.into_iter().zip(counts) {
         let yard = Yard::open(cluster, ground, count).await?;
         let (open, next) = (Arc::new(open), Arc::new(AtomicUsize::new(0)));
         for (index, namespace) in (0..count).zip(yard.namespaces.iter().cycle()) {
@@ -129,6 +142,7 @@ impl Yard {
             match ground {
                 Ground::Sample => namespace.allow_pod_templates().await?,
                 Ground::Frameworks => namespace.allow_host_folders().await?,
+                Ground::SimulatedGpu => drop(reader_token(&namespace, READER, "flopwatch-viewer").await?),
             }
             namespaces.push(Arc::new(namespace));
         }
@@ -161,7 +175,7 @@ async fn travel(
     progress: fn(&str),
 ) -> Result<(Lane, Option<String>)> {
     while let Some(plan) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
-        let record = Box::pin(lane.cycle(*plan)).await;
+        let record = Box::pin(lane.cycle(cluster, *plan)).await;
         let mut ledger = ledger.lock().await;
         ledger.write(record.clone())?;
         let found = |what: fn(&crate::soak::Record) -> bool| ledger.records.values().filter(|one| what(one)).count();

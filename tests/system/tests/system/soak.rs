@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::profiler::ProfilerType;
 use flopwatch_system_tests::cluster::{Cluster, Group};
 use flopwatch_system_tests::soak::{Draw, Options, Plan, run};
 
@@ -15,6 +16,18 @@ fn number(name: &str, default: u64) -> Result<u64> {
         Ok(text) => text.parse()?,
         Err(_) => default,
     })
+}
+
+/// The only profilers that sessions are to name; none for all.
+fn profilers() -> Result<Vec<ProfilerType>> {
+    let words = std::env::var("FLOPWATCH_SOAK_PROFILERS").unwrap_or_default();
+    let words = words.split(',').filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            let profiler = ProfilerType::from_word(&word.to_lowercase());
+            profiler.with_context(|| format!("there is no profiler {word}"))
+        })
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,9 +40,13 @@ async fn workloads_outlive_cycles_of_attaching_and_detaching_under_faults() -> R
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let options = Options {
         cycles: number("FLOPWATCH_SOAK_CYCLES", u64::try_from(Plan::TURNS.len())?)?,
-        workloads: usize::try_from(number("FLOPWATCH_SOAK_WORKLOADS", 4)?)?,
+        workloads: usize::try_from(number("FLOPWATCH_SOAK_WORKLOADS", 5)?)?,
         seed: number("FLOPWATCH_SOAK_SEED", now)?,
-        draw: if long { Draw::AtRandom } else { Draw::InTurn },
+        draw: if long {
+            Draw::AtRandom(profilers()?)
+        } else {
+            Draw::InTurn
+        },
         folder: std::env::var_os("FLOPWATCH_SOAK_FOLDER").map_or_else(|| short.path().to_owned(), PathBuf::from),
         resume: std::env::var_os("FLOPWATCH_SOAK_RESUME").is_some(),
     };

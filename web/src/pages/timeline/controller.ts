@@ -6,7 +6,7 @@ import type { EventPlace, View } from "../../engine/protocol";
 import type { Header } from "../../timeline/header";
 import { laneAt, type Layout, layoutOf, type Line, lineAt } from "../../view/layout";
 import { IDLE, paletteBytes } from "../../view/palette";
-import { type Axis, covers, focused, followed, nsPerPixel, padded, panned, revealed, toPixel, toTime, type Viewport, whole, within, zoomed } from "../../view/scale";
+import { type Axis, covers, focused, followed, nsPerPixel, padded, panned, resized, revealed, toPixel, toTime, type Viewport, whole, within, zoomed } from "../../view/scale";
 import { settings } from "../../workspace/settings";
 import { Signal } from "../../workspace/store";
 import type { Workspace } from "../../workspace/workspace";
@@ -159,7 +159,7 @@ export class Controller {
       canvas.style.width = `${width}px`;
     }
     this.rowsMoved.fire();
-    this.viewport = within(this.viewport.from, this.viewport.from + width * nsPerPixel(this.viewport), width, this.axis);
+    this.viewport = resized(this.viewport, width, this.axis);
     if (this.figures.firstPaintMs === undefined) {
       const { viewport } = this.workspace;
       this.viewport = viewport ? within(viewport.from, viewport.to, width, this.axis) : this.whole(width);

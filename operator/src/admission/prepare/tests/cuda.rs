@@ -4,13 +4,6 @@ use flopwatch_api::preparation::CUDA_BYTES_ANNOTATION;
 
 use super::*;
 
-/// A pod with that label and those containers.
-fn asking(words: &str, containers: Value) -> Value {
-    let mut pod = pod(Value::Null, json!({"containers": containers}));
-    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
-    pod
-}
-
 fn named<'a>(list: &'a Value, name: &str) -> Option<&'a Value> {
     let mut items = list.as_array().into_iter().flatten();
     items.find(|item| item["name"] == name)
@@ -32,7 +25,7 @@ fn said(patched: &Value) -> (Option<&str>, &str) {
 
 #[test]
 fn a_pod_that_asks_for_the_tracer_gets_variables_and_volumes_and_keeps_its_command() {
-    let asked = asking("cuda", json!([{"name": "main", "image": "train:1"}]));
+    let asked = labelled("cuda", json!([{"name": "main", "image": "train:1"}]));
     let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
     assert_eq!((preparation.unprepared.len(), preparation.prepared.len()), (0, 0));
     assert_eq!(said(&patched).0, Some("main: recorder.cuda"));
@@ -84,7 +77,7 @@ fn a_pod_that_asks_for_the_tracer_gets_variables_and_volumes_and_keeps_its_comma
 
 #[test]
 fn where_images_are_mounted_the_tracer_comes_with_one_of_them_and_no_init_container() {
-    let asked = asking("cuda", json!([gpu_container()]));
+    let asked = labelled("cuda", json!([gpu_container()]));
     let mounting = options().delivered(Delivery::Mount);
     let (patched, _) = stored(&asked, &mounting, &Entrypoints::new());
     let spec = &patched["spec"];
@@ -107,7 +100,7 @@ fn a_library_of_the_containers_own_is_called_before_the_tracers() {
         {"name": "CUDA_INJECTION64_PATH", "value": "/opt/own.so"},
         {"name": "FLOPWATCH_CUDA_CUPTI", "value": "/opt/cupti"}
     ]);
-    let asked = asking("cuda", json!([{"name": "main", "image": "train:1", "env": env}]));
+    let asked = labelled("cuda", json!([{"name": "main", "image": "train:1", "env": env}]));
     let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
     let main = &patched["spec"]["containers"][0];
     for (name, value) in [
@@ -135,7 +128,7 @@ fn another_profiler_of_the_containers_own_is_kept_and_told_and_the_recorder_goes
             "the container sets CUDA_INJECTION64_PATH itself",
         ),
     ] {
-        let asked = asking("cuda", json!([{"name": "main", "image": "train:1", "env": [own]}]));
+        let asked = labelled("cuda", json!([{"name": "main", "image": "train:1", "env": [own]}]));
         let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
         let main = &patched["spec"]["containers"][0];
         assert_eq!(named(&main["env"], "CUDA_INJECTION64_PATH"), Some(&own));
@@ -149,7 +142,7 @@ fn another_profiler_of_the_containers_own_is_kept_and_told_and_the_recorder_goes
 #[test]
 fn nsight_systems_goes_before_the_tracer_in_the_containers_that_it_gets_into() {
     let bare = json!({"name": "side", "image": "train:1"});
-    let asked = asking(
+    let asked = labelled(
         "cuda.nsys",
         json!([{"name": "main", "image": "train:1", "command": ["train"]}, bare]),
     );
@@ -168,7 +161,7 @@ fn nsight_systems_goes_before_the_tracer_in_the_containers_that_it_gets_into() {
     let launcher = named(&spec["initContainers"], "flopwatch-launcher").unwrap();
     assert_eq!(launcher["command"][2], "--cupti");
 
-    let alone = asking("cuda.nsys", json!([gpu_container()]));
+    let alone = labelled("cuda.nsys", json!([gpu_container()]));
     let (patched, _) = stored(&alone, &options(), &Entrypoints::new());
     let launcher = named(&patched["spec"]["initContainers"], "flopwatch-launcher").unwrap();
     assert_eq!(launcher["command"][2], "/flopwatch/tools", "nobody needs a libcupti");
@@ -179,7 +172,7 @@ fn what_the_tracer_cannot_go_into_is_told_with_what_helps() {
     let with = |change: Value| {
         let mut container = json!({"name": "main", "image": "train:1"});
         json_patch::merge(&mut container, &change);
-        asking("cuda", json!([container]))
+        labelled("cuda", json!([container]))
     };
     let mut sandboxed = with(json!({}));
     sandboxed["spec"]["runtimeClassName"] = json!("kata-qemu");
@@ -212,7 +205,7 @@ fn what_the_tracer_cannot_go_into_is_told_with_what_helps() {
 
 #[test]
 fn a_pod_in_a_sandbox_that_asks_for_the_tracer_stays_as_it_was() {
-    let mut asked = asking("cuda", json!([gpu_container()]));
+    let mut asked = labelled("cuda", json!([gpu_container()]));
     asked["spec"]["runtimeClassName"] = json!("gvisor");
     assert!(unprepared(&asked).contains("a kernel of its own"));
 }
@@ -220,7 +213,7 @@ fn a_pod_in_a_sandbox_that_asks_for_the_tracer_stays_as_it_was() {
 #[test]
 fn a_smaller_file_fits_a_smaller_container_and_is_a_power_of_two() {
     let container = json!({"name": "main", "image": "train:1", "resources": {"limits": {"memory": "256Mi"}}});
-    let mut asked = asking("cuda", json!([container]));
+    let mut asked = labelled("cuda", json!([container]));
     asked["metadata"]["annotations"] = json!({CUDA_BYTES_ANNOTATION: "5Mi"});
     let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
     let main = &patched["spec"]["containers"][0];

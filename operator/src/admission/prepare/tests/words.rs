@@ -2,15 +2,9 @@
 
 use super::*;
 
-fn labelled(words: &str, container: Value) -> Value {
-    let mut pod = pod(Value::Null, json!({"containers": [container]}));
-    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
-    pod
-}
-
 #[test]
 fn words_that_need_variables_alone_change_nothing_else() {
-    let asked = labelled("kineto", json!({"name": "main", "image": "train:1"}));
+    let asked = labelled("kineto", json!([{"name": "main", "image": "train:1"}]));
     let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
     let mut expected = asked["spec"].clone();
     expected["containers"][0]["env"] = json!([
@@ -32,7 +26,7 @@ fn a_pod_with_limited_storage_says_how_much_of_it_captures_of_each_word_that_wri
         if let Some(limit) = limit {
             container["resources"] = json!({"limits": {"ephemeral-storage": limit}});
         }
-        let mut asked = labelled(words, container);
+        let mut asked = labelled(words, json!([container]));
         if let Some(forged) = forged {
             asked["metadata"]["annotations"] = json!({CAPTURE_BYTES_ANNOTATION: forged});
         }
@@ -60,7 +54,7 @@ fn a_pod_with_limited_storage_says_how_much_of_it_captures_of_each_word_that_wri
 #[test]
 fn words_combine_and_one_that_is_refused_leaves_the_others() {
     let (patched, _) = stored(
-        &labelled("kineto.nsys", gpu_container()),
+        &labelled("kineto.nsys", json!([gpu_container()])),
         &options(),
         &Entrypoints::new(),
     );
@@ -69,7 +63,7 @@ fn words_combine_and_one_that_is_refused_leaves_the_others() {
     assert_eq!(annotations[PREPARED_ANNOTATION], "main");
     assert_eq!(patched["spec"]["containers"][0]["env"][0]["name"], "KINETO_USE_DAEMON");
 
-    let without_command = labelled("nsys.kineto", json!({"name": "main", "image": "train:1"}));
+    let without_command = labelled("nsys.kineto", json!([{"name": "main", "image": "train:1"}]));
     let (patched, _) = stored(&without_command, &options(), &Entrypoints::new());
     let annotations = &patched["metadata"]["annotations"];
     assert_eq!(annotations[PREPARED_FOR_ANNOTATION], "main: kineto");
@@ -82,7 +76,8 @@ fn words_combine_and_one_that_is_refused_leaves_the_others() {
 fn a_variable_that_the_user_set_is_kept_and_told() {
     let mut container = gpu_container();
     container["env"] = json!([{"name": "KINETO_USE_DAEMON", "value": "0"}]);
-    let (patched, preparation) = stored(&labelled("kineto", container.clone()), &options(), &Entrypoints::new());
+    let asked = labelled("kineto", json!([container]));
+    let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
     assert_eq!(patched["spec"]["containers"][0], container);
     assert_eq!(preparation.prepared_for, []);
     let why = patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
@@ -200,8 +195,8 @@ fn dumps_of_jax_that_cannot_be_had_leave_the_pod_as_it_was_and_say_why() {
 }
 
 fn recorded(words: &str, container: Value, annotations: Value) -> Value {
-    let mut pod = pod(annotations, json!({"containers": [container]}));
-    pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
+    let mut pod = labelled(words, json!([container]));
+    pod["metadata"]["annotations"] = annotations;
     pod
 }
 
