@@ -211,8 +211,7 @@ impl Profiler for Cuda {
     }
 
     fn inspect(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
-        let processes: Vec<_> = processes.iter().map(|(process, _)| *process).collect();
-        if let Some(look) = probe::look(&self.gate, procfs, &processes) {
+        if let Some(look) = probe::look(&self.gate, procfs, processes) {
             found.keep(look);
         }
     }
