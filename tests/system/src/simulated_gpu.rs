@@ -53,9 +53,16 @@ pub fn told(name: &str, words: &str) -> Value {
     scripted(name, Some(words), script)
 }
 
-/// The same whose container goes on when the program has ended.
+/// As [`told`], where the container goes on when the program has ended.
 pub fn outlived(name: &str, words: &str) -> Value {
     let script = "mkfifo /work/told && /opt/simulated-gpu/program <>/work/told >/work/said; sleep 600";
+    scripted(name, Some(words), script)
+}
+
+/// As [`told`], beside the sample workload, whose steps the flight recorder counts.
+pub fn stepping(name: &str, words: &str) -> Value {
+    let script = "mkfifo /work/told && (/usr/local/bin/flopwatch-sample-workload --range-micros 2000 &) && \
+                  exec /opt/simulated-gpu/program <>/work/told >/work/said";
     scripted(name, Some(words), script)
 }
 
@@ -83,7 +90,7 @@ pub fn records(capture: &Capture) -> u64 {
     counts.iter().sum()
 }
 
-/// The program of a pod that [`told`] or [`outlived`] made, which has begun CUDA.
+/// The program of a pod that does what it is told, which has begun CUDA.
 pub struct Program {
     /// The pod as it was when it ran.
     pub pod: Pod,

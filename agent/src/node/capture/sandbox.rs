@@ -15,8 +15,9 @@ pub(super) fn explain(failure: Failure, pod: &Pod) -> Failure {
         Some(class) => Failure::new(
             CaptureReason::ProfilerUnavailable,
             format!(
-                "the pod's runtime class is {class}, whose programs run behind a kernel of their own, and the node shows no process of \
-                 the container; take the node's usual runtime, or one whose name begins with nvidia"
+                "the pod's runtime class is {class}, whose programs run behind a kernel of their own, and \
+                 the node shows no process of the container; take the node's usual runtime, or one whose \
+                 name begins with nvidia"
             ),
         ),
     }
