@@ -48,6 +48,20 @@ fn programs_that_begin_cuda_within_the_window_are_recorded_with_the_others() {
 }
 
 #[test]
+fn a_program_that_is_started_anew_in_a_window_is_recorded_as_it_was_before() {
+    let mut node = Node::new("");
+    let (mut first, cuda) = (node.start(), Cuda::new(true));
+    let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
+    let mut counted = first.recorded("launch 300");
+    node.await_written(counted);
+    assert!(first.end().success());
+    let mut again = node.start();
+    counted += recorded_from(&mut again, 700);
+    cuda.stop(&node.site, &state, &|| true).unwrap();
+    assert_eq!(node.records(), counted);
+}
+
+#[test]
 fn the_next_agent_goes_on_with_what_the_file_holds_of_the_window() {
     let mut node = Node::new("");
     let mut program = node.start();

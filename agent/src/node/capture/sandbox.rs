@@ -39,7 +39,7 @@ mod tests {
         for class in ["gvisor", "kata-qemu"] {
             let failure = of(class, CaptureReason::TargetNotRunning);
             assert_eq!(failure.reason, CaptureReason::ProfilerUnavailable);
-            let says = |part| failure.message.contains(part);
+            let says = |part: &str| failure.message.contains(part);
             assert!(says(class) && says("usual runtime"), "{failure}");
         }
         let ended = of("nvidia", CaptureReason::TargetNotRunning);

@@ -215,6 +215,16 @@ impl Node {
         File::options().read(true).write(true).open(self.rig.trace()).unwrap()
     }
 
+    /// Waits until the programs' file holds so many records: libcupti has none of them any more.
+    pub(crate) fn await_written(&self, count: u64) {
+        let begin = Instant::now();
+        let written = || records(&tracer::read(&self.rig.trace(), &ReadLimits::default()).unwrap());
+        while written() != count {
+            assert!(begin.elapsed() < STATE_TIMEOUT, "{} of {count} records", written());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// What the window left.
     pub(crate) fn capture(&self) -> Capture {
         let file = self.site.folder.join(CUDA_TRACE);
