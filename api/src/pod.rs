@@ -9,6 +9,9 @@ use crate::preparation::{
     TOOLS_INIT_CONTAINER, TOOLS_VOLUME, UNPREPARED_ANNOTATION, split_names,
 };
 
+/// What the names of runtime classes say whose pods have a kernel of their own.
+const SANDBOXES: [&str; 3] = ["gvisor", "kata", "runsc"];
+
 /// The pod's phase; `Unknown` where its status has none.
 pub fn phase(pod: &Pod) -> &str {
     pod.status
@@ -25,6 +28,17 @@ pub fn has_ended(pod: &Pod) -> bool {
 /// Whether the pod runs and is not being deleted.
 pub fn is_running(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none() && phase(pod) == "Running"
+}
+
+/// The runtime class of a pod whose programs run behind a kernel of their own, as gVisor's and
+/// Kata's do, by its name. No agent sees such programs.
+pub fn sandbox(pod: &Pod) -> Option<&str> {
+    let class = pod.spec.as_ref()?.runtime_class_name.as_deref()?;
+    let name = class.to_lowercase();
+    SANDBOXES
+        .iter()
+        .any(|sandbox| name.contains(sandbox))
+        .then_some(class)
 }
 
 /// The value of an annotation.
@@ -185,6 +199,22 @@ mod tests {
         for none in [json!({}), json!({PREPARED_ANNOTATION: ""})] {
             assert_eq!(prepared_containers(&pod(none)).count(), 0);
         }
+    }
+
+    #[test]
+    fn a_sandbox_is_told_by_the_name_of_its_runtime_class() {
+        for (class, is_sandbox) in [
+            ("gvisor", true),
+            ("Kata-qemu", true),
+            ("runsc", true),
+            ("nvidia", false),
+            ("", false),
+        ] {
+            let pod = json!({"spec": {"containers": [], "runtimeClassName": class}});
+            let pod: Pod = serde_json::from_value(pod).unwrap();
+            assert_eq!(sandbox(&pod), is_sandbox.then_some(class));
+        }
+        assert_eq!(sandbox(&Pod::default()), None);
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl Tracing {
         for slot in 0..SLOTS {
             losses.extend(self.reader.losses(&mut self.file, slot)?);
         }
+        self.fill.leave_out(self.reader.left_out(&mut self.file)?);
         let is_over = self.reader.is_drained();
         for one in &losses {
             self.fill.lose(one, losses.len() > 1, is_over);
@@ -211,3 +212,6 @@ impl Source for FileBytes {
         self.0.read_exact_at(into, u64::try_from(at).unwrap_or(u64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,6 +108,8 @@ pub struct Mapped {
     pub dcgm_profiling: bool,
     /// Whether JAX's library is mapped, which has the service of its profiler.
     pub jax: bool,
+    /// Whether the C library is musl.
+    pub musl: bool,
     /// Injection libraries of profilers, by file name.
     pub profilers: BTreeSet<String>,
 }
@@ -138,6 +140,7 @@ impl Mapped {
             mapped.nccl |= name.starts_with("libnccl.so");
             mapped.torch |= name.starts_with("libtorch_cpu.so") || name.starts_with("libtorch.so");
             mapped.dcgm_profiling |= name.starts_with("libdcgmmoduleprofiling.so");
+            mapped.musl |= name.starts_with("ld-musl-");
             mapped.jax |= JAX.iter().any(|library| name.starts_with(library));
             if name.starts_with("libcupti.so") {
                 mapped.cupti = Some(path.display().to_string());
@@ -484,6 +487,13 @@ mod tests {
         assert!(mapped.cuda && mapped.jax && mapped.torch && !mapped.nccl);
         assert_eq!(mapped.cupti.as_deref(), Some("/cuda/libcupti.so.12"));
         assert_eq!(mapped.profilers, BTreeSet::from(["libToolsInjection64.so".into()]));
+    }
+
+    #[test]
+    fn a_program_of_musl_is_told_by_its_loader() {
+        let mapped = |path: &str| Mapped::from_paths([Path::new("/bin/program"), Path::new(path)]);
+        assert!(mapped("/lib/ld-musl-x86_64.so.1").musl);
+        assert!(!mapped("/lib64/ld-linux-x86-64.so.2").musl);
     }
 
     #[test]

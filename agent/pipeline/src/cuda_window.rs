@@ -26,6 +26,8 @@ pub use begun::Begun;
 
 /// Whether the process of a slot still runs, by whoever knows the processes of the file's programs.
 pub type IsAlive = Box<dyn FnMut(&Process) -> bool + Send>;
+/// Whether programs with a driver may be recorded, by what `cuDriverGetVersion` says.
+pub type IsAdmitted = Box<dyn Fn(u32) -> bool + Send>;
 
 /// Is told of each program that does not record, once, as soon as that is seen.
 pub type OnRefusal = Box<dyn FnMut(&Refused) + Send>;
@@ -104,6 +106,8 @@ pub enum EarlyEnd {
     Full,
     /// No program is there that does not refuse.
     InVain,
+    /// A program joined whose driver is not admitted.
+    Driver,
 }
 
 /// A program that did not record.
@@ -166,6 +170,7 @@ pub struct CudaWindow {
     /// The number of its order.
     generation: u32,
     is_alive: IsAlive,
+    is_admitted: IsAdmitted,
     /// Slots of processes that were seen to run.
     shown: BTreeSet<usize>,
     refused: BTreeMap<usize, Process>,
@@ -214,6 +219,7 @@ impl CudaWindow {
             is_late,
             generation,
             is_alive: Box::new(move |process: &Process| procfs.is_alive(identity(process))),
+            is_admitted: Box::new(|_driver| true),
             shown: BTreeSet::new(),
             refused: BTreeMap::new(),
             on_refusal: Box::new(|_: &Refused| {}),
@@ -231,6 +237,12 @@ impl CudaWindow {
     #[must_use]
     pub fn telling(self, on_refusal: OnRefusal) -> Self {
         Self { on_refusal, ..self }
+    }
+
+    /// The same that ends as soon as a program joins it whose driver is not admitted.
+    #[must_use]
+    pub fn admitting(self, is_admitted: IsAdmitted) -> Self {
+        Self { is_admitted, ..self }
     }
 
     /// Ends the window in all programs, and gives up what they recorded.
@@ -296,6 +308,10 @@ impl CudaWindow {
             if looked.is_none_or(|looked| looked.elapsed() >= PROCESSES_INTERVAL) {
                 looked = Some(Instant::now());
                 let processes = self.look()?;
+                let mut drivers = processes.iter().filter_map(|(_, process)| driver(process));
+                if drivers.any(|driver| !(self.is_admitted)(driver)) {
+                    return Ok(Some(EarlyEnd::Driver));
+                }
                 let is_in_vain = processes.iter().all(|(slot, _)| self.refused.contains_key(slot));
                 if self.is_late && is_in_vain && begin.elapsed() >= ANSWER_TIMEOUT {
                     return Ok(Some(EarlyEnd::InVain));
@@ -358,12 +374,12 @@ impl CudaWindow {
                 // What was written between the last drain and the last look.
                 self.drain.drain()?;
                 let held = gone.iter().chain(&replaced).map(|(_, process)| process.held);
-                let drivers = followed.iter().map(|(_, process)| process.driver_version);
+                let drivers = followed.iter().filter_map(|(_, process)| driver(process));
                 return Ok(Found {
                     programs: followed.len(),
                     ended: gone.len() + replaced.len(),
                     held: held.fold(0, u64::saturating_add),
-                    drivers: drivers.filter(|driver| *driver != 0).collect(),
+                    drivers: drivers.collect(),
                 });
             }
             std::thread::park_timeout(END_PAUSE);
@@ -379,6 +395,11 @@ fn make(raw: &Path) -> Result<File, Error> {
         path: raw.to_owned(),
         source,
     })
+}
+
+/// What the driver of a process says of its version; none where it was not asked.
+fn driver(process: &Process) -> Option<u32> {
+    Some(process.driver_version).filter(|driver| *driver != 0)
 }
 
 /// The process of a slot, as procfs would know it.

@@ -24,6 +24,7 @@ mod publish;
 mod raw;
 mod resume;
 mod retry;
+mod sandbox;
 mod scrape;
 mod start;
 mod store;

@@ -38,6 +38,7 @@ fn prune(pod: &mut Pod) {
         pod.spec = Some(PodSpec {
             containers: names.collect(),
             node_name: spec.node_name,
+            runtime_class_name: spec.runtime_class_name,
             ..PodSpec::default()
         });
     }
@@ -127,7 +128,7 @@ mod tests {
     fn pod() -> Pod {
         serde_json::from_value(serde_json::json!({
             "metadata": {"name": "p", "namespace": "ns", "uid": "u", "annotations": {"a": "1"}, "managedFields": [{"manager": "x"}]},
-            "spec": {"nodeName": "n", "volumes": [{"name": "v"}],
+            "spec": {"nodeName": "n", "runtimeClassName": "nvidia", "volumes": [{"name": "v"}],
                      "containers": [{"name": "main", "env": [{"name": "TOKEN", "value": "secret"}]}, {"name": "side"}]},
             "status": {"phase": "Running", "containerStatuses": [
                 {"name": "main", "image": "", "imageID": "", "ready": true, "restartCount": 0, "containerID": "containerd://abc", "state": {"running": {}}},
@@ -147,6 +148,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("containerd://abc") && text.contains("\"a\":\"1\""));
+        assert!(text.contains("nvidia"), "whether a sandbox hides its programs");
     }
 
     #[test]

@@ -32,7 +32,7 @@ use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::tracer::{Slots, TraceFile};
 use flopwatch_model::Category;
 use flopwatch_nvml::utc_ns;
-use flopwatch_pipeline::cuda_window::{self, CudaWindow, Earlier};
+use flopwatch_pipeline::cuda_window::{self, CudaWindow, Earlier, Recorded};
 use flopwatch_pipeline::disk::Space;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::sandbox_dir::SandboxDir;
@@ -132,7 +132,21 @@ impl Cuda {
         let window =
             CudaWindow::resume(file, &partial(site)?, &earlier, &limits(site)).map_err(|error| failed(&error))?;
         info!("went on with the window of an earlier agent");
-        self.keep(site, window.seen_by(programs::is_alive(site)))
+        self.keep(site, self.watching(site, window))
+    }
+
+    /// A window of the site's programs, which ends where one joins with a driver that is not to be
+    /// recorded with.
+    fn watching(&self, site: &Site, window: CudaWindow) -> CudaWindow {
+        let window = window.seen_by(programs::is_alive(site));
+        if self.allow_unproven {
+            return window;
+        }
+        window.admitting(Box::new(|driver| proven::check(driver).is_ok()))
+    }
+
+    fn judge(&self, recorded: &Recorded) -> Result<(), Failure> {
+        outcome::judge(recorded, self.allow_unproven, proven::check)
     }
 
     /// Takes the flight recorder's file, where the programs have one.
@@ -197,8 +211,7 @@ impl Profiler for Cuda {
     }
 
     fn inspect(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
-        let processes: Vec<_> = processes.iter().map(|(process, _)| *process).collect();
-        if let Some(look) = probe::look(&self.gate, procfs, &processes) {
+        if let Some(look) = probe::look(&self.gate, procfs, processes) {
             found.keep(look);
         }
     }
@@ -235,7 +248,7 @@ impl Profiler for Cuda {
         let file = self.open(site, source.file.as_deref())?;
         let order = order::order(&source.options, site.length, utc_ns());
         let window = CudaWindow::begin(file, &partial(site)?, order, &limits(site)).map_err(|error| failed(&error))?;
-        let mut window = window.seen_by(programs::is_alive(site));
+        let mut window = self.watching(site, window);
         let begun = window.await_begin().map_err(|error| failed(&error));
         let judged = begun.and_then(|begun| outcome::judge_begin(&begun, self.allow_unproven, proven::check));
         if let Err(failure) = judged {
@@ -254,7 +267,7 @@ impl Profiler for Cuda {
         let mut running = self.running();
         match running.get_mut(&site.capture).and_then(Running::look) {
             None => Ok(()),
-            Some(Ok(recorded)) => outcome::judge(recorded),
+            Some(Ok(recorded)) => self.judge(recorded),
             Some(Err(failure)) => Err(failure.clone()),
         }
     }
@@ -308,7 +321,7 @@ impl Profiler for Cuda {
         let running = self.running().remove(&site.capture);
         let recorded = running.ok_or_else(gone)?.end()?;
         info!(?recorded, "ended the window of the CUDA tracer");
-        outcome::judge(&recorded)?;
+        self.judge(&recorded)?;
         // First: what was drained stands for the whole of it.
         self.take_ranges(site, source)?;
         let stored = fs::rename(site.folder.join(PARTIAL), site.folder.join(CUDA_TRACE));

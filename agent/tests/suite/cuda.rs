@@ -2,13 +2,17 @@
 //! (`tests/rig/fake-cupti`), as the agent has them. Nothing here says anything of a GPU.
 #![allow(clippy::disallowed_methods, reason = "there is no runtime whose threads would sleep")]
 
+mod hostile;
 mod node;
 
+use std::collections::BTreeSet;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use flopwatch_agent::profilers::cuda::Cuda;
 use flopwatch_agent::profilers::{AnyProfiler as _, Observed};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::cuda_window::EarlyEnd;
 
 use node::{Node, recorded_from, stops_recording};
 
@@ -39,6 +43,20 @@ fn programs_that_begin_cuda_within_the_window_are_recorded_with_the_others() {
     let mut counted = first.recorded("launch 300");
     let mut second = node.start();
     counted += recorded_from(&mut second, 700);
+    cuda.stop(&node.site, &state, &|| true).unwrap();
+    assert_eq!(node.records(), counted);
+}
+
+#[test]
+fn a_program_that_is_started_anew_in_a_window_is_recorded_as_it_was_before() {
+    let mut node = Node::new("");
+    let (mut first, cuda) = (node.start(), Cuda::new(true));
+    let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
+    let mut counted = first.recorded("launch 300");
+    node.await_written(counted);
+    assert!(first.end().success());
+    let mut again = node.start();
+    counted += recorded_from(&mut again, 700);
     cuda.stop(&node.site, &state, &|| true).unwrap();
     assert_eq!(node.records(), counted);
 }
@@ -88,6 +106,22 @@ fn a_driver_that_no_gpu_has_proven_is_not_recorded_with_unless_the_agent_is_told
     assert_eq!(failure.reason, CaptureReason::VersionUnsupported);
     assert!(failure.message.contains("drivers of CUDA 13.5"), "{failure}");
     stops_recording(&mut program);
+}
+
+#[test]
+fn a_window_ends_once_a_program_joins_it_whose_driver_is_not_to_be_recorded_with() {
+    let mut node = Node::new("");
+    let mut first = node.start();
+    let window = node.window().admitting(Box::new(|driver| driver == 13_050));
+    let (_stop, stopped) = sync_channel(1);
+    let window = std::thread::spawn(move || window.run(&stopped));
+    recorded_from(&mut first, 100);
+    let mut second = node.start_with_driver(13_000);
+    let recorded = window.join().unwrap().unwrap();
+    assert_eq!(recorded.early, Some(EarlyEnd::Driver));
+    assert_eq!(recorded.drivers, BTreeSet::from([13_000, 13_050]));
+    stops_recording(&mut first);
+    stops_recording(&mut second);
 }
 
 #[test]

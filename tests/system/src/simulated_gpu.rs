@@ -2,15 +2,18 @@
 //! libcupti (`tests/rig/fake-cupti`), which the image of the sample workload holds. Nothing here
 //! says anything of a GPU.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::preparation::{CUDA_BYTES_ANNOTATION, CUDA_DIR, CUDA_FILE, FLOPWATCH_CUDA_CUPTI, PREPARE_LABEL};
 use flopwatch_model::{Capture, Category, Events};
+use flopwatch_trace::{ReadLimits, tracer};
+use flopwatch_tracer_file::header::WANTED_AT;
+use flopwatch_tracer_file::wanted::{self, Wanted};
 use k8s_openapi::api::core::v1::Pod;
 use nix::fcntl::OFlag;
 use serde_json::{Value, json};
@@ -58,6 +61,19 @@ pub fn steady(name: &str, words: Option<&str>, code: i32) -> Value {
     scripted(name, words, &script)
 }
 
+/// As [`told`], where the container goes on when the program has ended.
+pub fn outlived(name: &str, words: &str) -> Value {
+    let script = "mkfifo /work/told && /opt/simulated-gpu/program <>/work/told >/work/said; sleep 600";
+    scripted(name, Some(words), script)
+}
+
+/// As [`told`], beside the sample workload, whose steps the flight recorder counts.
+pub fn stepping(name: &str, words: &str) -> Value {
+    let script = "mkfifo /work/told && (/usr/local/bin/flopwatch-sample-workload --range-micros 2000 &) && \
+                  exec /opt/simulated-gpu/program <>/work/told >/work/said";
+    scripted(name, Some(words), script)
+}
+
 /// With a variable of the container's own.
 #[must_use]
 pub fn with_variable(mut pod: Value, name: &str, value: &str) -> Value {
@@ -82,7 +98,7 @@ pub fn records(capture: &Capture) -> u64 {
     counts.iter().sum()
 }
 
-/// The program of a pod that [`told`] made, which has begun CUDA.
+/// The program of a pod that does what it is told, which has begun CUDA.
 pub struct Program {
     /// The pod as it was when it ran.
     pub pod: Pod,
@@ -100,8 +116,8 @@ impl Program {
         namespace.running(name).await?;
         let (pod, process) = eventually(&format!("the program of pod {name}"), || async {
             let pod = namespace.running(name).await?;
-            let process = node::first_process(&pod)?;
-            Ok(process.runs("program").then_some((pod, process)))
+            let process = node::of_pod(&pod)?.into_iter().find(|one| one.runs("program"));
+            Ok(process.map(|process| (pod, process)))
         })
         .await?;
         let mut program = Self {
@@ -122,6 +138,29 @@ impl Program {
     /// The tracer's file.
     pub fn trace(&self) -> PathBuf {
         self.path(CUDA_DIR).join(CUDA_FILE)
+    }
+
+    /// What is wanted of the programs that share the tracer's file; none while that is written.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn wanted(&self) -> Result<Option<Wanted>> {
+        let mut bytes = [0; wanted::BYTES];
+        File::open(self.trace())?.read_exact_at(&mut bytes, u64::try_from(WANTED_AT)?)?;
+        Ok(Wanted::of_bytes(&bytes))
+    }
+
+    /// Waits until the tracer's file holds so many records: libcupti has none of them any more.
+    ///
+    /// # Errors
+    /// When it does not in time.
+    pub async fn has_written(&self, count: u64) -> Result<()> {
+        eventually("the tracer's file to hold what was launched", || async {
+            let held = records(&tracer::read(&self.trace(), &ReadLimits::default())?);
+            ensure!(held == count, "{held} of {count} records");
+            Ok(Some(()))
+        })
+        .await
     }
 
     /// Has a line done, without waiting.

@@ -83,6 +83,12 @@ impl Fill {
         self.lost(LossReason::Skipped, "CUDA records that make no sense", count);
     }
 
+    /// Takes how many processes found no slot.
+    pub(super) fn leave_out(&mut self, processes: u64) {
+        let what = "CUDA of programs beyond the 256 that the file has room for, since it was made";
+        self.lost(LossReason::Dropped, what, processes);
+    }
+
     fn lost(&mut self, reason: LossReason, what: &str, count: u64) {
         self.capture.losses.add(reason, what, count);
     }

@@ -158,8 +158,9 @@ impl Names {
                 is_cut = name.is_cut;
             }
         })?;
-        self.hold(raw.len(), limit)?;
         let text = String::from_utf8_lossy(&raw).replace('\0', "\u{fffd}");
+        // A byte that is no text becomes three.
+        self.hold(text.len(), limit)?;
         let (clean, hits) = redact::redact(&text);
         self.redactions = self.redactions.saturating_add(hits);
         self.cut += u64::from(is_cut);

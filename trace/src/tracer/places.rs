@@ -29,6 +29,8 @@ pub(super) enum Place {
 #[derive(Debug)]
 struct Known {
     uuid: [u8; 16],
+    /// Which part of the GPU it is; none for a whole one.
+    part: Option<(u32, u32)>,
     device: Device,
     /// Number of its name in the file.
     name: u32,
@@ -82,7 +84,10 @@ impl Places {
 
     /// Notes a device that a program sees; false where there are [`MAX_DEVICES`] others.
     pub(super) fn note_device(&mut self, program: Program, device: &record::Device) -> bool {
-        let known = self.devices.iter().find(|known| known.uuid == device.uuid);
+        // Programs that have a part each of one GPU all have that GPU's UUID.
+        let part = (device.is_partition != 0).then_some((device.gpu_instance, device.compute_instance));
+        let is_same = |known: &&Known| known.uuid == device.uuid && known.part == part;
+        let known = self.devices.iter().find(is_same);
         let known = known.map(|known| known.device.id);
         if known.is_none() && self.devices.len() >= MAX_DEVICES {
             return false;
@@ -92,6 +97,7 @@ impl Places {
             let figures_from = "CUPTI_ACTIVITY_KIND_DEVICE".to_owned();
             self.devices.push(Known {
                 uuid: device.uuid,
+                part,
                 name: device.name,
                 device: Device {
                     id,

@@ -270,6 +270,15 @@ impl<S: AsMut<[Seen]>> Reader<S> {
         Ok(Process::of_bytes(&bytes))
     }
 
+    /// Processes that found no slot since the file was made: nothing of them is recorded.
+    ///
+    /// # Errors
+    ///
+    /// When the file's bytes cannot be read.
+    pub fn left_out<F: Source>(&self, file: &mut F) -> Result<u64, ReadError<F::Error>> {
+        Ok(word(file, header::PROCESSES_LEFT_OUT_AT)?)
+    }
+
     /// What is wanted of the processes; `None` where that is being written, or makes no sense.
     ///
     /// # Errors

@@ -260,6 +260,15 @@ fn a_segment_that_is_taken_while_it_is_read_is_given_up() {
 }
 
 #[test]
+fn processes_that_found_no_slot_are_counted() {
+    let mut file = File::new();
+    let reader = file.reader();
+    assert_eq!(reader.left_out(&mut file), Ok(0));
+    file.add(header::PROCESSES_LEFT_OUT_AT, 3);
+    assert_eq!(reader.left_out(&mut file), Ok(3));
+}
+
+#[test]
 fn names_are_read_from_the_heap() {
     let mut file = File::new();
     let at = file.layout.name(4).unwrap();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use flopwatch_tracer_file::process::{Phase, Process};
 
-use super::{ANSWER_TIMEOUT, CudaWindow, END_PAUSE, Error, Refused};
+use super::{ANSWER_TIMEOUT, CudaWindow, END_PAUSE, Error, Refused, driver};
 
 /// How the programs that are there began a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,11 +54,10 @@ impl CudaWindow {
 
     fn begun(&self, followed: &[(usize, Process)]) -> Begun {
         let recording = followed.iter().filter(|(_, process)| process.phase == Phase::Recording);
-        let drivers = followed.iter().map(|(_, process)| process.driver_version);
         Begun {
             recording: recording.count(),
             refused: self.refusals(),
-            drivers: drivers.filter(|driver| *driver != 0).collect(),
+            drivers: followed.iter().filter_map(|(_, process)| driver(process)).collect(),
         }
     }
 }

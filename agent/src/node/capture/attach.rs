@@ -15,7 +15,7 @@ use kube::ResourceExt;
 use tokio::time::sleep;
 
 use super::context::Context;
-use super::{fleet_row, start, unprepared};
+use super::{fleet_row, sandbox, start, unprepared};
 use crate::adoption::{Attached, Stage};
 use crate::choice::{Candidate, choose};
 use crate::node::pods;
@@ -58,7 +58,8 @@ async fn attach(cx: &mut Context<'_>, earlier: Option<&Attached>) -> Result<Atta
         Err(failure) => return attach_to_kept(cx, failure),
     };
     let prepared = pod::is_prepared(&pod, &spec.container_name);
-    let mut probed = cx.node.containers.probe(&container_id, prepared).await?;
+    let probed = cx.node.containers.probe(&container_id, prepared).await;
+    let mut probed = probed.map_err(|failure| sandbox::explain(failure, &pod))?;
     attribute(cx, &mut probed).await;
     let mut capabilities = cx.node.profilers.capabilities(&probed.facts);
     unprepared::explain(&mut capabilities, &pod, &spec.container_name);

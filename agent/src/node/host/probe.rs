@@ -195,6 +195,7 @@ fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
         union.torch |= mapped.torch;
         union.dcgm_profiling |= mapped.dcgm_profiling;
         union.jax |= mapped.jax;
+        union.musl |= mapped.musl;
         union.cupti = union.cupti.or(mapped.cupti);
         union.profilers.extend(mapped.profilers);
     }

@@ -58,7 +58,12 @@ pub(super) fn decide(facts: &Facts, allow_unproven: bool, check: Check) -> Capab
             &format!("The file of the CUDA tracer cannot be used: {why}."),
             "Let FLOPWATCH_CUDA_DIR name a folder in memory that the program's user can write to, and create the pod anew.",
         ),
-        _ => closed(
+        Some(Look::Musl) => closed(
+            CaptureReason::ProfilerUnavailable,
+            "The programs are of musl, and CUDA's driver, which loads the tracer, is for glibc.",
+            "Use an image with glibc (Debian, Ubuntu, UBI) instead of musl (Alpine).",
+        ),
+        Some(Look::Programs(_) | Look::NoFile) | None => closed(
             CaptureReason::ProfilerUnavailable,
             "The container is prepared, and none of its programs has begun CUDA.",
             "Wait until one has called CUDA, or look in its environment whether CUDA_INJECTION64_PATH is still there.",
@@ -148,6 +153,9 @@ mod tests {
         let mut unread = facts(&[]);
         unread.found.keep(Look::Unread("it was cut".to_owned()));
         check(&unread, "ProfilerUnavailable", "cannot be used: it was cut");
+        let mut musl = facts(&[]);
+        musl.found.keep(Look::Musl);
+        check(&musl, "ProfilerUnavailable", "Use an image with glibc");
         let mut nsys = facts(&[idle]);
         nsys.mapped.profilers.insert("libToolsInjection64.so".to_owned());
         check(&nsys, "OtherProfiler", "libToolsInjection64.so mapped");

@@ -1,6 +1,6 @@
 //! What a window came to: why nothing was recorded, where that is so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_pipeline::cuda_window::{Begun, Recorded, Refused};
@@ -8,26 +8,33 @@ use flopwatch_pipeline::failure::Failure;
 
 use super::driver::Check;
 
-/// Most processes of one reason that are named.
+/// Most processes of one reason that are named, and most reasons.
 const MAX_NAMED: usize = 8;
 
 /// Fails where no program has begun to record, or one has a driver that is not to be recorded with:
 /// that is known for certain only once it was asked.
 pub(super) fn judge_begin(begun: &Begun, allow_unproven: bool, check: Check) -> Result<(), Failure> {
-    let unproven = begun.drivers.iter().find_map(|driver| check(*driver).err());
-    if let Some(unproven) = unproven.filter(|_| !allow_unproven) {
-        let message = format!("{unproven}; choose another profiler until then");
-        return Err(Failure::new(CaptureReason::VersionUnsupported, message));
-    }
+    judge_drivers(&begun.drivers, allow_unproven, check)?;
     if begun.recording > 0 || begun.refused.is_empty() {
         return Ok(());
     }
     Err(refusal(&begun.refused))
 }
 
-/// Fails where nothing was recorded for which somebody has a reason: programs that refused, or
-/// wrote records that did not come here.
-pub(super) fn judge(recorded: &Recorded) -> Result<(), Failure> {
+/// Fails where a driver is not to be recorded with.
+fn judge_drivers(drivers: &BTreeSet<u32>, allow_unproven: bool, check: Check) -> Result<(), Failure> {
+    let unproven = drivers.iter().find_map(|driver| check(*driver).err());
+    unproven.filter(|_| !allow_unproven).map_or(Ok(()), |unproven| {
+        let message = format!("{unproven}; choose another profiler until then");
+        Err(Failure::new(CaptureReason::VersionUnsupported, message))
+    })
+}
+
+/// Fails where a program that joined has a driver that is not to be recorded with, and where nothing
+/// was recorded for which somebody has a reason: programs that refused, or wrote records that did
+/// not come here.
+pub(super) fn judge(recorded: &Recorded, allow_unproven: bool, check: Check) -> Result<(), Failure> {
+    judge_drivers(&recorded.drivers, allow_unproven, check)?;
     if recorded.records > 0 {
         return Ok(());
     }
@@ -58,7 +65,12 @@ fn refusal(refused: &[Refused]) -> Failure {
         }
         format!("{why} (process {} of the container)", named.join(", "))
     };
-    let sentences: Vec<String> = by_reason.into_iter().map(sentence).collect();
+    // The file is the container's, and may have a reason for each of its slots.
+    let others = by_reason.len().saturating_sub(MAX_NAMED);
+    let mut sentences: Vec<String> = by_reason.into_iter().take(MAX_NAMED).map(sentence).collect();
+    if others > 0 {
+        sentences.push(format!("{others} other reasons"));
+    }
     let reason = if refused.iter().any(|one| one.by_other) {
         CaptureReason::OtherProfiler
     } else {
@@ -70,8 +82,6 @@ fn refusal(refused: &[Refused]) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use flopwatch_tracer::proven::{Cuda, Unproven};
 
     use super::*;
@@ -135,7 +145,30 @@ mod tests {
     }
 
     #[test]
+    fn a_program_that_joins_with_an_unproven_driver_fails_what_was_recorded() {
+        let joined = Recorded {
+            drivers: BTreeSet::from([13_000, 13_010]),
+            ..recorded(5, 5, &[])
+        };
+        let failure = judge(&joined, false, proven).unwrap_err();
+        assert_eq!(failure.reason, CaptureReason::VersionUnsupported);
+        assert!(failure.message.contains("drivers of CUDA 13.1"), "{failure}");
+        assert!(judge(&joined, true, proven).is_ok());
+    }
+
+    #[test]
+    fn a_file_with_a_reason_in_each_slot_makes_a_sentence_that_ends() {
+        let refused: Vec<Refused> = (0..256)
+            .map(|number| refused(number, &format!("CUPTI answered with its code {number}"), false))
+            .collect();
+        let failure = judge(&recorded(0, 0, &refused), false, proven).unwrap_err();
+        assert!(failure.message.len() < 1024, "{failure}");
+        assert!(failure.message.ends_with("; 248 other reasons"), "{failure}");
+    }
+
+    #[test]
     fn nothing_recorded_is_missed_where_the_programs_counted_some() {
+        let judge = |recorded: &Recorded| judge(recorded, false, proven);
         let reason = |recorded: &Recorded| judge(recorded).err().map(|failure| failure.reason);
         assert_eq!(reason(&recorded(5, 9, &[])), None);
         assert_eq!(reason(&recorded(0, 9, &[])), Some(CaptureReason::EventsMissed));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flopwatch_api::preparation::FLOPWATCH_CUDA_DIR;
 use flopwatch_attach::bounded::Gate;
-use flopwatch_attach::process::{ProcessId, Procfs};
+use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_attach::tracer::{self, Slots};
 use flopwatch_pipeline::failure::chain;
@@ -20,6 +20,8 @@ const FILES_TIMEOUT: Duration = Duration::from_secs(3);
 pub(super) enum Look {
     /// There is no file: no program has begun CUDA.
     NoFile,
+    /// There is no file, and the C library of each program is musl.
+    Musl,
     /// The file cannot be read, and why.
     Unread(String),
     /// The processes that run and have the library in them, as the file has them.
@@ -30,7 +32,7 @@ impl Look {
     /// The processes that run and have the library in them.
     pub(super) fn programs(&self) -> &[Process] {
         match self {
-            Self::NoFile | Self::Unread(_) => &[],
+            Self::NoFile | Self::Musl | Self::Unread(_) => &[],
             Self::Programs(programs) => programs,
         }
     }
@@ -42,9 +44,10 @@ pub(super) fn file(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
     folder.is_absolute().then(|| folder.join(tracer::NAME))
 }
 
-/// Looks at the file of the container that has these processes, its first before the others; none
-/// where its programs have no tracer.
-pub(super) fn look(gate: &Gate, procfs: &Procfs, processes: &[ProcessId]) -> Option<Look> {
+/// Looks at the file of the container that has these processes, its first before the others, with
+/// what each has mapped; none where its programs have no tracer.
+pub(super) fn look(gate: &Gate, procfs: &Procfs, found: &[(ProcessId, Mapped)]) -> Option<Look> {
+    let processes: Vec<_> = found.iter().map(|(process, _)| *process).collect();
     let first = *processes.first()?;
     let path = file_of(procfs, first)?;
     let own = procfs.clone();
@@ -52,11 +55,20 @@ pub(super) fn look(gate: &Gate, procfs: &Procfs, processes: &[ProcessId]) -> Opt
         Slots::of_container(&own, first, &path)
     });
     Some(match read {
-        Ok(Ok(slots)) => Look::Programs(running(procfs, processes, &slots)),
-        Ok(Err(tracer::Error::Container(RootfsError::NotFound { .. }))) => Look::NoFile,
+        Ok(Ok(slots)) => Look::Programs(running(procfs, &processes, &slots)),
+        Ok(Err(tracer::Error::Container(RootfsError::NotFound { .. }))) => without_file(found),
         Ok(Err(error)) => Look::Unread(chain(&error)),
         Err(late) => Look::Unread(chain(&late)),
     })
+}
+
+/// What stands for a file that is not there: a program of glibc may make it yet.
+fn without_file(found: &[(ProcessId, Mapped)]) -> Look {
+    if found.iter().all(|(_, mapped)| mapped.musl) {
+        Look::Musl
+    } else {
+        Look::NoFile
+    }
 }
 
 /// Where the programs of the container of a process keep the file.
@@ -100,8 +112,23 @@ mod tests {
     fn a_container_without_the_tracer_is_not_looked_into() {
         let procfs = Procfs::default();
         let own = procfs.identify(i32::try_from(std::process::id()).unwrap()).unwrap();
-        assert_eq!(look(&Gate::default(), &procfs, &[own]), None);
+        let found = [(own, Mapped::default())];
+        assert_eq!(look(&Gate::default(), &procfs, &found), None);
         assert_eq!(look(&Gate::default(), &procfs, &[]), None);
         assert_eq!(key(&procfs, own), Some((std::process::id(), own.start_time)));
+    }
+
+    #[test]
+    fn a_container_is_of_musl_where_each_of_its_programs_is() {
+        let of = |musl| {
+            let process = ProcessId { pid: 1, start_time: 1 };
+            let mapped = Mapped {
+                musl,
+                ..Mapped::default()
+            };
+            (process, mapped)
+        };
+        assert_eq!(without_file(&[of(true), of(true)]), Look::Musl);
+        assert_eq!(without_file(&[of(true), of(false)]), Look::NoFile);
     }
 }

@@ -1,5 +1,7 @@
 //! A capture of a container that is nothing but its processes.
 
+use std::fs::File;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flopwatch_agent::profilers::containers::{Containers as _, Probed};
@@ -11,7 +13,7 @@ use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::tracer::TraceFile;
 use flopwatch_fake_cupti::{Program, Rig};
-use flopwatch_model::{Category, Events};
+use flopwatch_model::{Capture, Category, Events};
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::cuda_window::{CudaWindow, Order};
 use flopwatch_pipeline::failure::Failure;
@@ -53,9 +55,22 @@ impl Node {
         program
     }
 
+    /// Starts a program of the container that brings a driver of its own, and CUDA in it.
+    pub(crate) fn start_with_driver(&mut self, version: u32) -> Program {
+        let mut command = self.rig.command();
+        command.env("FLOPWATCH_FAKE_DRIVER", version.to_string());
+        let mut program = self.start_command(command);
+        assert_eq!(program.ask("init"), "init 0");
+        program
+    }
+
     /// Starts a program of the container.
     pub(crate) fn start_without_cuda(&mut self) -> Program {
-        let mut program = Program::of(self.rig.command());
+        self.start_command(self.rig.command())
+    }
+
+    fn start_command(&mut self, command: Command) -> Program {
+        let mut program = Program::of(command);
         // It answers once it runs, and not what started it.
         let pid: i32 = i32::try_from(program.child.id()).unwrap();
         program.ask("pid");
@@ -105,6 +120,12 @@ impl Node {
     /// Begins a window as an agent does that is killed at once: what it drained is lost.
     pub(crate) fn begin_and_die(&self, cuda: &Cuda) -> State {
         let state = cuda.prepare(&self.site, self.attach(cuda)).unwrap();
+        drop(self.window());
+        state
+    }
+
+    /// A window of a minute, which nobody drains yet.
+    pub(crate) fn window(&self) -> CudaWindow {
         let order = Order {
             kinds: Kinds::ALL,
             graphs: GraphLevel::Whole,
@@ -114,18 +135,42 @@ impl Node {
         };
         let file = TraceFile::open(&self.rig.trace()).unwrap();
         let drained = self.site.folder.join("cuda.partial");
-        drop(CudaWindow::begin(file, &drained, order, &ReadLimits::default()).unwrap());
-        state
+        CudaWindow::begin(file, &drained, order, &ReadLimits::default()).unwrap()
     }
 
-    /// Kernels and calls that the window left: what the program counts of a launch.
-    pub(crate) fn records(&self) -> u64 {
-        let file = self.site.folder.join(CUDA_TRACE);
-        let capture = tracer::read(&file, &ReadLimits::default()).unwrap();
-        assert_eq!(capture.losses.list(), []);
-        let count = |category| capture.events.get(&category).map_or(0, Events::count);
-        count(Category::CudaKernel) + count(Category::CudaApi)
+    /// The file that the container's programs share, as one of them may open it.
+    pub(crate) fn file(&self) -> File {
+        File::options().read(true).write(true).open(self.rig.trace()).unwrap()
     }
+
+    /// Waits until the programs' file holds so many records: libcupti has none of them any more.
+    pub(crate) fn await_written(&self, count: u64) {
+        let begin = Instant::now();
+        let written = || records(&tracer::read(&self.rig.trace(), &ReadLimits::default()).unwrap());
+        while written() != count {
+            assert!(begin.elapsed() < STATE_TIMEOUT, "{} of {count} records", written());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// What the window left.
+    pub(crate) fn capture(&self) -> Capture {
+        let file = self.site.folder.join(CUDA_TRACE);
+        tracer::read(&file, &ReadLimits::default()).unwrap()
+    }
+
+    /// Kernels and calls of a window that lost nothing.
+    pub(crate) fn records(&self) -> u64 {
+        let capture = self.capture();
+        assert_eq!(capture.losses.list(), []);
+        records(&capture)
+    }
+}
+
+/// Kernels and calls of a capture: what the program counts of a launch.
+pub(crate) fn records(capture: &Capture) -> u64 {
+    let count = |category| capture.events.get(&category).map_or(0, Events::count);
+    count(Category::CudaKernel) + count(Category::CudaApi)
 }
 
 /// Launches kernels until a window records them, then so many more; gives how many records that

@@ -1,10 +1,17 @@
 //! Several processes in one file.
 
-use flopwatch_tracer_file::process::{Phase, SLOTS};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt as _;
+
+use flopwatch_attach::process::Procfs;
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::tracer::read;
+use flopwatch_tracer_file::Layout;
+use flopwatch_tracer_file::process::{BYTES, CLAIM_AT, PID_AT, Phase, SLOTS, STARTED_AT, USED, claim};
 use flopwatch_tracer_file::wanted::Kinds;
 
 use super::agent::{Agent, lost};
-use super::rig::Rig;
+use super::rig::{Program, Rig};
 
 #[test]
 fn a_child_of_fork_is_silent_and_its_parent_goes_on() {
@@ -58,7 +65,7 @@ fn a_program_that_another_one_follows_leaves_its_slot() {
 #[test]
 fn processes_that_begin_at_once_share_one_file() {
     let rig = Rig::new(1305);
-    let mut programs: Vec<_> = (0..12).map(|_| super::rig::Program::of(rig.command())).collect();
+    let mut programs: Vec<_> = (0..12).map(|_| Program::of(rig.command())).collect();
     for program in &mut programs {
         program.tell("init");
     }
@@ -105,4 +112,32 @@ fn slots_of_processes_that_have_ended_are_taken_anew() {
     agent.order(super::agent::window(Kinds::KERNELS));
     assert_eq!(agent.settle(slot), Phase::Recording);
     assert_eq!(last.recorded("launch 10"), 10);
+}
+
+#[test]
+fn a_program_that_finds_no_slot_runs_as_without_us_and_the_capture_tells_of_it() {
+    let rig = Rig::new(1305);
+    let without = Program::of(rig.bare()).ask("work 1000");
+    assert!(rig.start().end().success());
+    let file = OpenOptions::new().write(true).open(rig.trace()).unwrap();
+    let layout = Layout::of(usize::try_from(file.metadata().unwrap().len()).unwrap()).unwrap();
+    // Whoever has the file may say that one process has them all, and does not end.
+    let own = std::process::id();
+    let started = Procfs::default().identify(i32::try_from(own).unwrap()).unwrap();
+    let mut slot = [0; BYTES];
+    slot[PID_AT..][..4].copy_from_slice(&own.to_le_bytes());
+    slot[STARTED_AT..][..8].copy_from_slice(&started.start_time.to_le_bytes());
+    slot[CLAIM_AT..][..8].copy_from_slice(&claim(1, USED).to_le_bytes());
+    for at in 0..SLOTS {
+        let at = u64::try_from(layout.process(at).unwrap()).unwrap();
+        file.write_all_at(&slot, at).unwrap();
+    }
+    let mut late = rig.start();
+    let threads = std::fs::read_dir(format!("/proc/{}/task", late.child.id())).unwrap();
+    assert_eq!(threads.count(), 1, "it does nothing");
+    assert_eq!(late.ask("work 1000"), without);
+    assert!(late.end().success());
+    let losses = read(&rig.trace(), &ReadLimits::default()).unwrap().losses.list();
+    let told = losses.iter().find(|loss| loss.what.contains("beyond the 256"));
+    assert_eq!(told.map(|loss| loss.count), Some(1), "{losses:?}");
 }

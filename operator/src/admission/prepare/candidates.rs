@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopwatch_api::pod::asks_for_gpu;
+use flopwatch_api::pod::{asks_for_gpu, sandbox};
 use flopwatch_api::preparation::{
     JAX_DIR, JAX_VOLUME_PREFIX, LAUNCHER_INIT_CONTAINER, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION,
     NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_CONTAINERS_ANNOTATION, PROFILER_VOLUME,
@@ -17,8 +17,6 @@ use crate::admission::prepare::{Delivery, PrepareOptions, capture_bytes};
 use crate::admission::quantity;
 use crate::admission::refusal::Refusal;
 
-/// What the names of runtime classes say whose pods have a kernel of their own.
-const SANDBOXES: [&str; 3] = ["gvisor", "kata", "runsc"];
 /// Bytes of the copies of libcupti, of all major versions.
 const CUPTI_BYTES: u64 = 24 << 20;
 
@@ -105,10 +103,7 @@ pub(super) fn refuse_tools(pod: &Pod) -> Option<Refusal> {
 /// Why a pod's programs cannot be seen from the node: a sandbox runs them behind a kernel of its
 /// own.
 pub(super) fn refuse_sandbox(pod: &Pod) -> Option<Refusal> {
-    let class = pod.spec.as_ref()?.runtime_class_name.as_deref()?;
-    let name = class.to_lowercase();
-    let is_sandbox = SANDBOXES.iter().any(|sandbox| name.contains(sandbox));
-    is_sandbox.then(|| Refusal::Sandbox(class.to_owned()))
+    sandbox(pod).map(|class| Refusal::Sandbox(class.to_owned()))
 }
 
 /// Too little ephemeral storage for copies of libcupti.

@@ -26,6 +26,11 @@ fn is_right(end: &End) -> Result<()> {
 async fn comes_to_its_end(namespace: &TestNamespace, killed: &Running, session: &str) -> Result<End> {
     let agent = killed.restarted(&namespace.client).await?;
     namespace.stop(session, "Keep").await?;
+    ends_as_it_may(namespace, &agent, session).await
+}
+
+/// The agent ends the capture that an earlier one had as it may, and keeps nothing of it.
+async fn ends_as_it_may(namespace: &TestNamespace, agent: &Running, session: &str) -> Result<End> {
     let end = namespace.end_of(session).await?;
     is_right(&end)?;
     eventually("the agent to have no capture and no tool", || async {

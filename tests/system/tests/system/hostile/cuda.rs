@@ -1,10 +1,10 @@
-//! The CUDA tracer's file in the hands of a container that spoils it while it is read: its own
-//! capture may fail, and nobody else's.
+//! The CUDA tracer's file in the hands of a container that spoils or fills it while it is read: its
+//! own capture may fail, and nobody else's.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, symlink};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::artifact::TIMELINE;
 use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
 use flopwatch_system_tests::fetch::reader_token;
@@ -12,6 +12,9 @@ use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::recordings::timeline;
 use flopwatch_system_tests::simulated_gpu::{Program, records, told, traced};
 use flopwatch_system_tests::trainer::End;
+use flopwatch_tracer_file::header::HEAP_USED_AT;
+use flopwatch_tracer_file::process::{BYTES, CLAIM_AT, GENERATION_AT, PHASE_AT, PID_AT, Phase, SLOTS, USED, claim};
+use flopwatch_tracer_file::{Layout, NAMES_AT};
 
 /// Bytes at the begin of the file that say what it is.
 const HEADER_BYTES: u64 = 4096;
@@ -45,6 +48,47 @@ fn replace(program: &Program) -> Result<()> {
     let trace = program.trace();
     std::fs::rename(&trace, trace.with_extension("old"))?;
     Ok(symlink("/etc/shadow", &trace)?)
+}
+
+fn layout(file: &File) -> Result<Layout> {
+    let length = usize::try_from(file.metadata()?.len())?;
+    Layout::of(length).context("a file of another length")
+}
+
+/// Leaves no room for a name: neither in the table nor in the heap.
+fn fill_names(program: &Program) -> Result<()> {
+    let file = opened(program)?;
+    file.write_all_at(&u64::MAX.to_le_bytes(), u64::try_from(HEAP_USED_AT)?)?;
+    let table = vec![0xff; layout(&file)?.heap_at - NAMES_AT];
+    Ok(file.write_all_at(&table, u64::try_from(NAMES_AT)?)?)
+}
+
+/// Has a process that there is not in each slot but the program's, which records for the window.
+fn fill_slots(program: &Program) -> Result<()> {
+    let wanted = program.wanted()?.context("an order is being written")?;
+    let file = opened(program)?;
+    for slot in 1..SLOTS {
+        let words = [
+            (PID_AT, u32::try_from(slot)? + 1_000_000),
+            (PHASE_AT, Phase::Recording.bits()),
+            (GENERATION_AT, wanted.generation),
+        ];
+        let mut bytes = [0; BYTES];
+        for (place, word) in words {
+            bytes[place..][..4].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[CLAIM_AT..][..8].copy_from_slice(&claim(1, USED).to_le_bytes());
+        let at = layout(&file)?.process(slot).context("fewer slots")?;
+        file.write_all_at(&bytes, u64::try_from(at)?)?;
+    }
+    Ok(())
+}
+
+/// A program of a namespace, on the node of the others.
+async fn begun(namespace: &TestNamespace) -> Result<Program> {
+    let pod = namespace.on_kept_node(told("program", "cuda")).await?;
+    namespace.create_pod(pod).await?;
+    Program::begun(namespace, "program").await
 }
 
 /// Has a file spoilt in a window, and says how the capture ended.
@@ -92,5 +136,44 @@ async fn a_container_that_spoils_its_tracers_file_fails_no_capture_but_its_own()
     ensure!(found == recorded, "{found} in the timeline, {recorded} by the program");
     let now = Running::agent_of(&namespace.client, &other.pod).await?;
     ensure!(now.process == agent.process, "the agent ended");
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_container_that_fills_slots_and_names_takes_no_record_from_itself_nor_from_others() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+        return Ok(());
+    };
+    let (namespace, tenant) = (
+        cluster.namespace("cuda-filled").await?,
+        cluster.namespace("cuda-tenant").await?,
+    );
+    let (mut hostile, mut other) = (begun(&namespace).await?, begun(&tenant).await?);
+    let agent = Running::agent_of(&namespace.client, &other.pod).await?;
+    fill_names(&hostile)?;
+    // Both at one time, of one agent.
+    for namespace in [&namespace, &tenant] {
+        namespace.create_session("both", traced("program", 120)).await?;
+    }
+    let counted = [hostile.launched(1000).await?, other.launched(1000).await?];
+    fill_slots(&hostile)?;
+    for namespace in [&namespace, &tenant] {
+        namespace.stop("both", "Keep").await?;
+    }
+    for ((namespace, counted), is_filled) in [&namespace, &tenant].into_iter().zip(counted).zip([true, false]) {
+        let end = namespace.end_of("both").await?;
+        ensure!(end.succeeded, "{}: {end:?}", namespace.name);
+        let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
+        let capture = namespace.only_capture("both").await?;
+        let recorded = timeline(&cluster, &token, &capture, TIMELINE).await?;
+        let found = records(&recorded);
+        ensure!(found == counted, "{}: {found} of {counted}", namespace.name);
+        let losses = recorded.losses.list();
+        let told = losses.iter().any(|loss| loss.what.contains("found no place"));
+        ensure!(told == is_filled, "{}: {losses:?}", namespace.name);
+    }
+    let now = Running::agent_of(&namespace.client, &other.pod).await?;
+    ensure!(now.process == agent.process, "the agent ended");
+    tenant.delete().await?;
     namespace.delete().await
 }

@@ -6,13 +6,14 @@ use flopwatch_api::artifact::TIMELINE;
 use flopwatch_api::preparation::{
     CUDA_INJECTION64_PATH, CUDA_LIBRARY, LAUNCHER_INIT_CONTAINER, PREPARED_FOR_ANNOTATION, UNPREPARED_ANNOTATION,
 };
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
 use flopwatch_system_tests::fetch::reader_token;
 use flopwatch_system_tests::pods::{copied_into, prepared_for};
 use flopwatch_system_tests::recordings::timeline;
-use flopwatch_system_tests::simulated_gpu::{Program, records, scripted, told, traced, with_variable};
+use flopwatch_system_tests::simulated_gpu::{Program, outlived, records, scripted, told, traced, with_variable};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::first_session::succeeded;
@@ -86,6 +87,30 @@ async fn a_session_holds_as_many_kernels_as_the_program_counted_mounted_and_copi
             program.goes_on_alone().await?;
         }
     }
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_program_that_is_killed_in_a_window_leaves_what_it_launched_until_then() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("cuda-killed").await?;
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    namespace.create_pod(outlived("killed", "cuda")).await?;
+    let mut program = Program::begun(&namespace, "killed").await?;
+    namespace.create_session("killed", traced("killed", 120)).await?;
+    let recorded = program.launched(1000).await?;
+    program.has_written(recorded).await?;
+    program.process.signal(Signal::SIGKILL)?;
+    eventually("the program to end", || async {
+        Ok((!program.process.is_alive()).then_some(()))
+    })
+    .await?;
+    namespace.stop("killed", "Keep").await?;
+    let capture = succeeded(&namespace, "killed").await?;
+    let found = records(&timeline(&cluster, &token, &capture, TIMELINE).await?);
+    ensure!(found == recorded, "{found} in the timeline, {recorded} by the program");
     namespace.delete().await
 }
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::{Capture, Stage};
 use flopwatch_api::overhead::{CaptureOverhead, OverheadReason, OverheadVerdict};
-use flopwatch_system_tests::cluster::{Cluster, Group};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
 use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::prepared_for;
 use flopwatch_system_tests::sessions::capture_condition;
+use flopwatch_system_tests::simulated_gpu::{Program, stepping};
 use nix::sys::signal::Signal;
 use serde_json::json;
 use tokio::time::sleep;
@@ -33,13 +34,37 @@ async fn a_window_in_which_the_program_slows_down_is_ended_within_seconds_and_pu
     let namespace = cluster.namespace("over-budget").await?;
     namespace.create_pod(prepared_for("trainer", "recorder")).await?;
     let running = namespace.running("trainer").await?;
+    is_ended_where_it_slows(&namespace, node::first_process(&running)?, "Metrics").await?;
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_window_of_the_cuda_tracer_in_which_the_program_slows_down_is_ended_too() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("over-budget-cuda").await?;
+    namespace.create_pod(stepping("trainer", "cuda")).await?;
+    let program = Program::begun(&namespace, "trainer").await?;
+    program.tell("pace 1000 600000")?;
+    let mut all = node::of_pod(&program.pod)?.into_iter();
+    let steps = all.find(|one| one.runs("flopwatch-sample-workload"));
+    is_ended_where_it_slows(&namespace, steps.context("no sample workload")?, "Cuda").await?;
+    ensure!(program.process.is_alive(), "the program ended");
+    namespace.delete().await
+}
+
+/// A program of the pod `trainer` is slowed in a window, which ends for that and is published.
+async fn is_ended_where_it_slows(namespace: &TestNamespace, program: Process, profiler: &str) -> Result<()> {
     namespace.has_run("trainer", BASELINE_DURATION).await?;
-    let before = PodState::of(&namespace, "trainer").await?;
-    let spec = json!({ "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120, "profiler": { "type": "Metrics" } });
+    let before = PodState::of(namespace, "trainer").await?;
+    let spec = json!({
+        "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120,
+        "profiler": { "type": profiler }
+    });
     namespace.create_session("costly", spec).await?;
     namespace.in_stage("costly", Stage::Collecting).await?;
     // As if the profiler took two thirds of its time: it is stopped for that long, again and again.
-    let program = node::first_process(&running)?;
     let harm = tokio::spawn(slowed(program));
     let begin = std::time::Instant::now();
     let ended = namespace.finished("costly").await;
@@ -65,8 +90,7 @@ async fn a_window_in_which_the_program_slows_down_is_ended_within_seconds_and_pu
     );
     let window = status.summary.as_ref().context("no summary")?.window_nanoseconds;
     ensure!(window < 20_000_000_000, "the window was open for {window} ns");
-    before.goes_on(&namespace).await?;
-    namespace.delete().await
+    before.goes_on(namespace).await
 }
 
 /// Stops a process for 200 ms of every 300 ms, for a minute at most.

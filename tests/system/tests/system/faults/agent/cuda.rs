@@ -1,43 +1,169 @@
-//! The agent is killed in a window of the CUDA tracer, which goes on without it.
+//! The agent is killed in each stage of a capture of the CUDA tracer, whose window goes on without
+//! it.
 
-use anyhow::{Result, ensure};
-use flopwatch_api::artifact::TIMELINE;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::artifact::{CUDA_TRACE, TIMELINE};
 use flopwatch_api::capture::Stage;
-use flopwatch_system_tests::cluster::{Cluster, Group};
+use flopwatch_api::preparation::{CUDA_DIR, CUDA_FILE};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually_each};
 use flopwatch_system_tests::fetch::reader_token;
+use flopwatch_system_tests::gate::Gate;
+use flopwatch_system_tests::node::StoppedProcess;
 use flopwatch_system_tests::nodes::on_node;
-use flopwatch_system_tests::parts::Running;
+use flopwatch_system_tests::parts::{Running, SPOOL};
 use flopwatch_system_tests::recordings::timeline;
 use flopwatch_system_tests::simulated_gpu::{Program, records, told, traced};
+use flopwatch_system_tests::trainer::End;
+use flopwatch_tracer_file::wanted::Mode;
+use kube::ResourceExt as _;
 use nix::sys::signal::Signal;
 
-use super::super::release::{self, Place};
-use super::comes_to_its_end;
+use super::super::release::{self, Alone, Place};
+use super::{comes_to_its_end, ends_as_it_may};
+
+/// Pause between two looks at what is wanted: a window ends within three seconds.
+const WANTED_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A program, its agent, and the right to take that away.
+struct Victims {
+    namespace: TestNamespace,
+    program: Program,
+    agent: Running,
+    alone: Alone,
+}
+
+impl Victims {
+    async fn begun(cluster: &Cluster, name: &str) -> Result<Self> {
+        let namespace = cluster.namespace(name).await?;
+        let (node, alone) = release::agent(&namespace, Place::Other).await?;
+        namespace.create_pod(on_node(told("trainer", "cuda"), &node)).await?;
+        let program = Program::begun(&namespace, "trainer").await?;
+        let agent = Running::agent_of(&namespace.client, &program.pod).await?;
+        Ok(Self {
+            namespace,
+            program,
+            agent,
+            alone,
+        })
+    }
+
+    /// A window that is open, of which the program has had so many records.
+    async fn in_a_window(&mut self) -> Result<u64> {
+        self.namespace.create_session("struck", traced("trainer", 280)).await?;
+        self.namespace.in_stage("struck", Stage::Collecting).await?;
+        self.program.launched(1000).await
+    }
+
+    /// The next agent has ended the capture, which holds as many records where it has any, and the
+    /// program goes on.
+    async fn recover(mut self, cluster: &Cluster, end: &End, recorded: u64) -> Result<()> {
+        let _shared = self.alone.downgrade();
+        if end.succeeded {
+            let token = reader_token(&self.namespace, "reader", "flopwatch-viewer").await?;
+            let capture = self.namespace.only_capture("struck").await?;
+            let found = records(&timeline(cluster, &token, &capture, TIMELINE).await?);
+            ensure!(found == recorded, "{found} in the timeline, {recorded} by the program");
+        }
+        self.program.goes_on_alone().await?;
+        self.namespace.delete().await
+    }
+}
 
 #[tokio::test]
 async fn a_window_goes_on_without_its_agent_and_the_next_one_has_what_was_launched_meanwhile() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kill-cuda").await?;
-    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
-    let (node, alone) = release::agent(&namespace, Place::Other).await?;
-    namespace.create_pod(on_node(told("trainer", "cuda"), &node)).await?;
-    let mut program = Program::begun(&namespace, "trainer").await?;
-    let agent = Running::agent_of(&namespace.client, &program.pod).await?;
-    namespace.create_session("struck", traced("trainer", 280)).await?;
-    namespace.in_stage("struck", Stage::Collecting).await?;
-    let before = program.launched(1000).await?;
-    agent.process.signal(Signal::SIGKILL)?;
-    let meanwhile = program.recorded("launch 500").await?;
+    let mut victims = Victims::begun(&cluster, "kill-cuda").await?;
+    let before = victims.in_a_window().await?;
+    victims.agent.process.signal(Signal::SIGKILL)?;
+    let meanwhile = victims.program.recorded("launch 500").await?;
     ensure!(meanwhile >= 500, "{meanwhile} records without an agent");
-    let end = comes_to_its_end(&namespace, &agent, "struck").await?;
+    let end = comes_to_its_end(&victims.namespace, &victims.agent, "struck").await?;
     ensure!(end.succeeded, "{end:?}");
-    let _shared = alone.downgrade();
-    let capture = namespace.only_capture("struck").await?;
-    let found = records(&timeline(&cluster, &token, &capture, TIMELINE).await?);
-    let launched = before + meanwhile;
-    ensure!(found == launched, "{found} in the timeline, {launched} by the program");
-    program.goes_on_alone().await?;
-    namespace.delete().await
+    victims.recover(&cluster, &end, before + meanwhile).await
+}
+
+#[tokio::test]
+async fn an_agent_killed_before_it_reads_the_tracers_file_leaves_the_capture_to_the_next() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let victims = Victims::begun(&cluster, "kill-cuda-attaching").await?;
+    let (namespace, agent) = (&victims.namespace, &victims.agent);
+    let own = agent.process;
+    let folder = victims.program.path(CUDA_DIR);
+    let mut gate = Gate::before(&folder, CUDA_FILE, move |opener| opener == own)?;
+    namespace.create_session("struck", traced("trainer", 3)).await?;
+    gate.reached().await?;
+    own.signal(Signal::SIGKILL)?;
+    drop(gate);
+    // Longer than until the window that comes is over.
+    victims.program.tell("pace 1000 300000")?;
+    let next = agent.restarted(&namespace.client).await?;
+    let end = ends_as_it_may(namespace, &next, "struck").await?;
+    let _shared = victims.alone.downgrade();
+    ensure!(victims.program.process.is_alive(), "the program ended: {end:?}");
+    victims.namespace.delete().await
+}
+
+#[tokio::test]
+async fn an_agent_killed_while_it_ends_a_window_of_cuda_leaves_its_records_to_the_next() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let mut victims = Victims::begun(&cluster, "kill-cuda-ending").await?;
+    let recorded = victims.in_a_window().await?;
+    victims.program.has_written(recorded).await?;
+    // A program that does not answer is waited for.
+    let held = StoppedProcess::hold(victims.program.process)?;
+    victims.namespace.stop("struck", "Keep").await?;
+    eventually_each(WANTED_INTERVAL, "the agent to end the window", || async {
+        let wanted = victims.program.wanted()?;
+        Ok(wanted.is_some_and(|wanted| wanted.mode == Mode::Off).then_some(()))
+    })
+    .await?;
+    victims.agent.process.signal(Signal::SIGKILL)?;
+    drop(held);
+    let next = victims.agent.restarted(&victims.namespace.client).await?;
+    let end = ends_as_it_may(&victims.namespace, &next, "struck").await?;
+    victims.recover(&cluster, &end, recorded).await
+}
+
+/// Kills the agent when a child of it is about to read what was drained, or where `publishes` says
+/// so, when it is itself about to read the timeline.
+async fn is_killed_behind_a_window(name: &str, publishes: bool) -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let mut victims = Victims::begun(&cluster, name).await?;
+    let recorded = victims.in_a_window().await?;
+    let capture = victims.namespace.only_capture("struck").await?;
+    let uid = capture.uid().context("a capture without a UID")?;
+    let (own, spool) = (victims.agent.process, victims.agent.path(SPOOL).join(uid));
+    let mut gate = Gate::before(&spool, CUDA_TRACE, move |opener| opener != own)?;
+    victims.namespace.stop("struck", "Keep").await?;
+    gate.reached().await?;
+    if publishes {
+        // While the child is held it has not made the file.
+        gate = Gate::before(&spool.join("work"), TIMELINE, move |opener| opener == own)?;
+        gate.reached().await?;
+    }
+    own.signal(Signal::SIGKILL)?;
+    drop(gate);
+    let next = victims.agent.restarted(&victims.namespace.client).await?;
+    let end = ends_as_it_may(&victims.namespace, &next, "struck").await?;
+    victims.recover(&cluster, &end, recorded).await
+}
+
+#[tokio::test]
+async fn an_agent_killed_while_a_trace_of_cuda_is_transformed_has_it_transformed_by_the_next() -> Result<()> {
+    is_killed_behind_a_window("kill-cuda-transform", false).await
+}
+
+#[tokio::test]
+async fn an_agent_killed_while_it_publishes_a_trace_of_cuda_shows_all_or_nothing() -> Result<()> {
+    is_killed_behind_a_window("kill-cuda-publish", true).await
 }
