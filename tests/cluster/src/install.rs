@@ -15,6 +15,8 @@ const RELEASE: &str = "flopwatch";
 const NAMESPACE: &str = "flopwatch-system";
 const CHART: &str = "charts/flopwatch";
 const VALUES: &str = "charts/local-cluster.yaml";
+/// What the local cluster has beside these: a simulated GPU. Nodes of others may have real ones.
+const SIMULATED_GPU: &str = "charts/simulated-gpu.yaml";
 /// A new leader writes admission's authority into the webhook some seconds after the pods are
 /// ready.
 const ADMISSION_TIMEOUT: Duration = Duration::from_mins(2);
@@ -99,10 +101,14 @@ fn helm(reach: &Reach, options: &InstallOptions) -> Result<Run> {
     let root = project::root()?;
     let chart = options.chart.clone().unwrap_or_else(|| root.join(CHART));
     let run = reach.helm().args(["upgrade", "--install", RELEASE]).arg(chart);
-    Ok(run
-        .args(["--namespace", NAMESPACE, "--wait", "--timeout", "180s", "--values"])
-        .arg(root.join(VALUES))
-        .args(&options.helm))
+    let run = run.args(["--namespace", NAMESPACE, "--wait", "--timeout", "180s"]);
+    let run = run.arg("--values").arg(root.join(VALUES));
+    let run = if reach.local {
+        run.arg("--values").arg(root.join(SIMULATED_GPU))
+    } else {
+        run
+    };
+    Ok(run.args(&options.helm))
 }
 
 /// Whether the API server reaches admission and trusts it: until then pods are created as they are
@@ -112,7 +118,7 @@ fn prepares_pods(reach: &Reach) -> Result<bool> {
     let probe = ["-n", "default", "create", "--dry-run=server", "-o", "yaml", "-f"];
     let answer = reach.kubectl().args(probe).arg(pod).output();
     // An API server that is busy is asked again.
-    Ok(answer.is_ok_and(|pod| pod.contains("flopwatch.dev/prepared:")))
+    Ok(answer.is_ok_and(|pod| pod.contains("flopwatch.dev/prepared-for:")))
 }
 
 #[cfg(test)]
@@ -152,24 +158,44 @@ mod tests {
         assert!(unfinished("Error: release: not found").is_err());
     }
 
-    #[test]
-    fn what_the_caller_gives_comes_after_our_values_and_so_wins() {
+    /// The command of helm for a cluster, the local one or another's.
+    fn command(local: bool) -> String {
         let reach = Reach {
             kubeconfig: "/k".to_owned(),
             programs: Vec::new(),
             recipes: None,
-            local: true,
+            local,
         };
         let options = InstallOptions {
             chart: None,
             helm: vec!["--set".to_owned(), "gateway.enabled=false".to_owned()],
         };
-        let message = helm(&reach, &options).unwrap().describe();
-        let (ours, theirs) = message.split_once("local-cluster.yaml ").unwrap();
+        helm(&reach, &options).unwrap().describe()
+    }
+
+    #[test]
+    fn what_the_caller_gives_comes_after_our_values_and_so_wins() {
+        let message = command(true);
+        let (ours, theirs) = message.split_once("simulated-gpu.yaml ").unwrap();
         assert!(
             ours.contains("charts/flopwatch --namespace flopwatch-system --wait"),
             "{message}"
         );
         assert_eq!(theirs, "--set gateway.enabled=false");
+    }
+
+    #[test]
+    fn drivers_that_no_gpu_has_proven_are_opened_in_the_local_cluster_alone() {
+        let values = fs::read_to_string(project::root().unwrap().join(SIMULATED_GPU)).unwrap();
+        assert!(values.contains("allowUnprovenCuda: true"), "{values}");
+        let message = command(false);
+        assert!(
+            message.contains(VALUES) && !message.contains(SIMULATED_GPU),
+            "{message}"
+        );
+        for shared in [VALUES, "charts/flopwatch/values.yaml"] {
+            let values = fs::read_to_string(project::root().unwrap().join(shared)).unwrap();
+            assert!(!values.contains("allowUnprovenCuda: true"), "{shared}");
+        }
     }
 }
