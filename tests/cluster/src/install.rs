@@ -102,13 +102,15 @@ fn helm(reach: &Reach, options: &InstallOptions) -> Result<Run> {
     let chart = options.chart.clone().unwrap_or_else(|| root.join(CHART));
     let run = reach.helm().args(["upgrade", "--install", RELEASE]).arg(chart);
     let run = run.args(["--namespace", NAMESPACE, "--wait", "--timeout", "180s"]);
-    let run = run.arg("--values").arg(root.join(VALUES));
-    let run = if reach.local {
-        run.arg("--values").arg(root.join(SIMULATED_GPU))
-    } else {
-        run
-    };
+    let run = values(reach.local)
+        .iter()
+        .fold(run, |run, file| run.arg("--values").arg(root.join(file)));
     Ok(run.args(&options.helm))
+}
+
+/// The values for the local cluster, or for another's.
+const fn values(local: bool) -> &'static [&'static str] {
+    if local { &[VALUES, SIMULATED_GPU] } else { &[VALUES] }
 }
 
 /// Whether the API server reaches admission and trusts it: until then pods are created as they are
@@ -158,25 +160,20 @@ mod tests {
         assert!(unfinished("Error: release: not found").is_err());
     }
 
-    /// The command of helm for a cluster, the local one or another's.
-    fn command(local: bool) -> String {
+    #[test]
+    fn what_the_caller_gives_comes_after_our_values_and_so_wins() {
         let reach = Reach {
             kubeconfig: "/k".to_owned(),
             programs: Vec::new(),
             recipes: None,
-            local,
+            local: false,
         };
         let options = InstallOptions {
             chart: None,
             helm: vec!["--set".to_owned(), "gateway.enabled=false".to_owned()],
         };
-        helm(&reach, &options).unwrap().describe()
-    }
-
-    #[test]
-    fn what_the_caller_gives_comes_after_our_values_and_so_wins() {
-        let message = command(true);
-        let (ours, theirs) = message.split_once("simulated-gpu.yaml ").unwrap();
+        let message = helm(&reach, &options).unwrap().describe();
+        let (ours, theirs) = message.split_once("local-cluster.yaml ").unwrap();
         assert!(
             ours.contains("charts/flopwatch --namespace flopwatch-system --wait"),
             "{message}"
@@ -186,16 +183,12 @@ mod tests {
 
     #[test]
     fn drivers_that_no_gpu_has_proven_are_opened_in_the_local_cluster_alone() {
-        let values = fs::read_to_string(project::root().unwrap().join(SIMULATED_GPU)).unwrap();
-        assert!(values.contains("allowUnprovenCuda: true"), "{values}");
-        let message = command(false);
-        assert!(
-            message.contains(VALUES) && !message.contains(SIMULATED_GPU),
-            "{message}"
-        );
-        for shared in [VALUES, "charts/flopwatch/values.yaml"] {
-            let values = fs::read_to_string(project::root().unwrap().join(shared)).unwrap();
-            assert!(!values.contains("allowUnprovenCuda: true"), "{shared}");
-        }
+        let opens = |file: &str| {
+            let values = fs::read_to_string(project::root().unwrap().join(file)).unwrap();
+            values.contains("allowUnprovenCuda: true")
+        };
+        assert!(values(true).iter().any(|file| opens(file)));
+        assert!(!values(false).iter().any(|file| opens(file)));
+        assert!(!opens("charts/flopwatch/values.yaml"));
     }
 }
