@@ -272,7 +272,13 @@ mod tests {
         assert_eq!(title("Tesla V100-SXM2-16GB"), Some("NVIDIA V100 SXM2"));
         assert_eq!(title("AMD Instinct MI300X"), Some("AMD Instinct MI300X"));
         assert_eq!(title("A100-SXM4-80GB"), Some("NVIDIA A100"));
-        for other in ["NVIDIA A10G", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA H100", ""] {
+        for other in [
+            "NVIDIA A10G",
+            "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+            "NVIDIA H100",
+            "Simulated GPU",
+            "",
+        ] {
             assert_eq!(title(other), None, "{other}");
         }
     }

@@ -299,6 +299,68 @@ fn ranges_and_kernels_of_a_command_are_on_one_timeline() {
     }
 }
 
+/// What `flopwatch` says of the timeline of a rig.
+fn said(rig: &Rig, command: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_flopwatch"))
+        .args(command)
+        .arg("--quiet")
+        .arg(rig.path("out/timeline.h5"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_training_loop_on_the_simulated_gpu_shows_its_steps_and_what_is_slow_and_no_rate_of_a_gpu() {
+    let rig = Rig::new(1305);
+    let mut line = program(&rig);
+    line.pop();
+    line.push(workload::program().into());
+    line.extend(["--simulated-gpu", "--quiet", "--seconds=5"].map(OsString::from));
+    let (status, errors) = ended(Program::of(record(&rig, &["--duration", "2"], &line)));
+    assert_eq!(status.code(), Some(0), "{errors}");
+    let capture = timeline(&rig.path("out"));
+    assert_eq!(capture.losses.list(), []);
+    let [device] = &capture.devices[..] else {
+        panic!("{:?}", capture.devices)
+    };
+    assert_eq!(device.name, "Simulated GPU");
+    assert_eq!((device.peak_bandwidth, device.peak_flops.len()), (None, 0));
+    for category in [
+        Category::NvtxRange,
+        Category::CudaKernel,
+        Category::CudaMemcpyH2d,
+        Category::CudaMemcpyD2h,
+        Category::CudaSync,
+        Category::CudaApi,
+    ] {
+        assert!(count(&capture, category) > 0, "{category:?}");
+    }
+    let names = |category| -> Vec<&str> { capture.events[&category].names.iter().map(String::as_str).collect() };
+    for range in ["step", "load batch", "forward", "backward", "optimizer", "read loss"] {
+        assert!(names(Category::NvtxRange).contains(&range), "{range}");
+    }
+    for call in ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize"] {
+        let calls = names(Category::CudaApi);
+        assert!(calls.iter().any(|name| name.starts_with(call)), "{call}: {calls:?}");
+    }
+    let process = |category| {
+        let row = capture.events[&category].row[0];
+        capture.rows[row.index()].process
+    };
+    assert_eq!(process(Category::NvtxRange), process(Category::CudaKernel));
+
+    let advice = said(&rig, &["diagnose"]);
+    assert!(advice.contains("The GPU waits for data"), "{advice}");
+    assert!(said(&rig, &["summary"]).contains("GPU 0 Simulated GPU: busy"));
+    for (analysis, what) in [("roofline", "rooflines"), ("mfu", "floating-point operations")] {
+        let text = said(&rig, &["analyze", analysis]);
+        assert!(text.contains(&format!("Not captured: {what}")), "{text}");
+    }
+}
+
 #[test]
 fn a_program_that_runs_already_is_recorded_window_by_window() {
     let rig = Rig::new(1304);

@@ -15,6 +15,8 @@ const RELEASE: &str = "flopwatch";
 const NAMESPACE: &str = "flopwatch-system";
 const CHART: &str = "charts/flopwatch";
 const VALUES: &str = "charts/local-cluster.yaml";
+/// What the local cluster has beside these: a simulated GPU. Nodes of others may have real ones.
+const SIMULATED_GPU: &str = "charts/simulated-gpu.yaml";
 /// A new leader writes admission's authority into the webhook some seconds after the pods are
 /// ready.
 const ADMISSION_TIMEOUT: Duration = Duration::from_mins(2);
@@ -99,10 +101,16 @@ fn helm(reach: &Reach, options: &InstallOptions) -> Result<Run> {
     let root = project::root()?;
     let chart = options.chart.clone().unwrap_or_else(|| root.join(CHART));
     let run = reach.helm().args(["upgrade", "--install", RELEASE]).arg(chart);
-    Ok(run
-        .args(["--namespace", NAMESPACE, "--wait", "--timeout", "180s", "--values"])
-        .arg(root.join(VALUES))
-        .args(&options.helm))
+    let run = run.args(["--namespace", NAMESPACE, "--wait", "--timeout", "180s"]);
+    let run = values(reach.local)
+        .iter()
+        .fold(run, |run, file| run.arg("--values").arg(root.join(file)));
+    Ok(run.args(&options.helm))
+}
+
+/// The values for the local cluster, or for another's.
+const fn values(local: bool) -> &'static [&'static str] {
+    if local { &[VALUES, SIMULATED_GPU] } else { &[VALUES] }
 }
 
 /// Whether the API server reaches admission and trusts it: until then pods are created as they are
@@ -112,7 +120,7 @@ fn prepares_pods(reach: &Reach) -> Result<bool> {
     let probe = ["-n", "default", "create", "--dry-run=server", "-o", "yaml", "-f"];
     let answer = reach.kubectl().args(probe).arg(pod).output();
     // An API server that is busy is asked again.
-    Ok(answer.is_ok_and(|pod| pod.contains("flopwatch.dev/prepared:")))
+    Ok(answer.is_ok_and(|pod| pod.contains("flopwatch.dev/prepared-for:")))
 }
 
 #[cfg(test)]
@@ -158,7 +166,7 @@ mod tests {
             kubeconfig: "/k".to_owned(),
             programs: Vec::new(),
             recipes: None,
-            local: true,
+            local: false,
         };
         let options = InstallOptions {
             chart: None,
@@ -171,5 +179,16 @@ mod tests {
             "{message}"
         );
         assert_eq!(theirs, "--set gateway.enabled=false");
+    }
+
+    #[test]
+    fn drivers_that_no_gpu_has_proven_are_opened_in_the_local_cluster_alone() {
+        let opens = |file: &str| {
+            let values = fs::read_to_string(project::root().unwrap().join(file)).unwrap();
+            values.contains("allowUnprovenCuda: true")
+        };
+        assert!(values(true).iter().any(|file| opens(file)));
+        assert!(!values(false).iter().any(|file| opens(file)));
+        assert!(!opens("charts/flopwatch/values.yaml"));
     }
 }

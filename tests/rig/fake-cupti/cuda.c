@@ -71,14 +71,25 @@ void fakeCudaUnload(void)
         munmap(gone, NAMES * NAME_BYTES);
 }
 
+// A launch of which the program says everything itself.
+int fakeCudaLaunchAs(const struct launch *launch)
+{
+    launch_hook call = __atomic_load_n(&hook, __ATOMIC_ACQUIRE);
+    return call ? call(launch) : 0;
+}
+
 // A launch whose work begins at a time.
 int fakeCudaLaunchAt(int work, int name, uint64_t start_ns, uint64_t duration_ns, uint32_t stream, uint32_t device)
 {
-    launch_hook call = __atomic_load_n(&hook, __ATOMIC_ACQUIRE);
-    if (!call)
-        return 0;
-    struct launch launch = {(enum work)work, name_of(name), start_ns, duration_ns, stream, device};
-    return call(&launch);
+    struct launch launch = {
+        .work = (enum work)work,
+        .name = name_of(name),
+        .start_ns = start_ns,
+        .duration_ns = duration_ns,
+        .stream = stream,
+        .device = device,
+    };
+    return fakeCudaLaunchAs(&launch);
 }
 
 int fakeCudaLaunch(int work, int name, uint64_t duration_ns, uint32_t stream)

@@ -4,27 +4,13 @@
 #include <stdint.h>
 #include <sys/prctl.h>
 
+#include "calls.h"
 #include "cuda.h"
 #include "faults.h"
-
-#ifndef RELEASE
-#error "-DRELEASE=1305 says which release this is"
-#endif
+#include "records.h"
 
 enum { HELD = 39, NO_MORE = 12, INVALID_KIND = 21 };
-enum { K_COPY = 1, K_SET = 2, K_DRIVER = 4, K_RUNTIME = 5, K_DEVICE = 8, K_CONTEXT = 9, K_KERNEL = 10 };
-enum { K_PEER = 22, K_STREAM = 37, K_WAIT = 38, K_GRAPH = 51, K_LAST = 64 };
 
-// Lengths of records: fields are only ever appended.
-#define SINCE(release, length) RELEASE >= (release) ? (length) :
-static const size_t KERNEL_BYTES =
-    SINCE(1304, 248) SINCE(1303, 232) SINCE(1301, 224) SINCE(1300, 216) SINCE(1200, 208) 200;
-static const size_t COPY_BYTES = SINCE(1304, 112) SINCE(1208, 96) 88;
-static const size_t SET_BYTES = SINCE(1304, 104) 88;
-static const size_t WAIT_BYTES = SINCE(1208, 56) 40;
-static const size_t GRAPH_BYTES = SINCE(1204, 56) 48;
-static const size_t CONTEXT_BYTES = SINCE(1301, 40) SINCE(1206, 32) SINCE(1204, 24) 16;
-static const size_t DEVICE_BYTES = SINCE(1302, 192) SINCE(1204, 184) 176;
 static const uint32_t API_VERSION = SINCE(1305, 130500) SINCE(1304, 130401) SINCE(1303, 130301) SINCE(1302, 130200)
     SINCE(1301, 130101) SINCE(1300, 130001) SINCE(1209, 28) SINCE(1208, 26) SINCE(1206, 24) 18;
 
@@ -156,7 +142,7 @@ static int is_any_on(void)
     return 0;
 }
 
-static int put_call(int kind, uint32_t function, uint64_t start)
+static int put_call(int kind, uint32_t function, uint64_t start, uint64_t duration)
 {
     // Asked once for each thread; a child of fork has its parent's, and records nothing.
     static __thread uint32_t process, thread;
@@ -169,11 +155,18 @@ static int put_call(int kind, uint32_t function, uint64_t start)
     }
     PUT(uint32_t, 4, function);
     PUT(uint64_t, 8, start);
-    PUT(uint64_t, 16, start + 2000);
+    PUT(uint64_t, 16, start + duration);
     PUT(uint32_t, 24, process);
     PUT(uint32_t, 28, thread);
     PUT(uint32_t, 32, correlation);
     return 1;
+}
+
+static int put_calls(const struct launch *launch, uint64_t start)
+{
+    if (launch->function)
+        return put_call(K_RUNTIME, launch->function, start, launch->call_ns);
+    return put_call(K_RUNTIME, LAUNCH_KERNEL, start, CALL_NS) + put_call(K_DRIVER, CU_LAUNCH_KERNEL, start, CALL_NS);
 }
 
 // Each device has one context.
@@ -204,7 +197,7 @@ static int put_kernel(const struct launch *launch, uint64_t start, uint64_t node
     PUT(uint32_t, 40, launch->device);
     PUT(uint32_t, 44, context_of(launch));
     PUT(uint32_t, 48, launch->stream);
-    PUT(uint32_t, 52, 108);
+    PUT(uint32_t, 52, launch->blocks ? launch->blocks : 108);
     PUT(uint32_t, 56, 1);
     PUT(uint32_t, 60, 1);
     PUT(uint32_t, 64, 256);
@@ -223,8 +216,11 @@ static int put_copy(const struct launch *launch, uint64_t start)
     uint8_t *record = peer ? room(K_PEER, 96) : room(K_COPY, COPY_BYTES);
     if (!record)
         return 0;
-    PUT(uint8_t, 4, peer ? 10 : 1);
-    PUT(uint64_t, 8, 4096);
+    int to_host = launch->source == DEVICE_MEMORY;
+    PUT(uint8_t, 4, peer ? 10 : to_host ? 2 : 1);
+    PUT(uint8_t, 5, launch->source);
+    PUT(uint8_t, 6, launch->destination);
+    PUT(uint64_t, 8, launch->bytes ? launch->bytes : 4096);
     PUT(uint64_t, 16, start);
     PUT(uint64_t, 24, start + launch->duration_ns);
     PUT(uint32_t, 32, launch->device);
@@ -290,10 +286,12 @@ static int on_launch(const struct launch *launch)
         return 0;
     pthread_mutex_lock(&lock);
     correlation++;
-    uint64_t start = launch->start_ns ? launch->start_ns - 3000 : now_ns();
-    int count = put_call(K_RUNTIME, 211, start) + put_call(K_DRIVER, 307, start);
+    uint64_t call = launch->call_start_ns;
+    if (!call)
+        call = launch->start_ns ? launch->start_ns - 3000 : now_ns();
+    uint64_t start = launch->start_ns ? launch->start_ns : call + 3000;
+    int count = put_calls(launch, call);
     int calls = count;
-    start += 3000;
     switch (launch->work) {
     case KERNEL:
         count += is_on(K_KERNEL) ? put_kernel(launch, start, 0) : 0;
@@ -318,8 +316,9 @@ static int on_launch(const struct launch *launch)
     }
     uint64_t nodes = launch->work == GRAPH ? 4 : 1;
     uint64_t end = start + nodes * launch->duration_ns;
-    // Work whose time was told is not of now.
-    if (buffer && count > calls && !launch->start_ns && end > ends_ns)
+    // Work whose time was told is not of now, unless its call is.
+    int is_of_now = !launch->start_ns || launch->call_start_ns;
+    if (buffer && count > calls && is_of_now && end > ends_ns)
         ends_ns = end;
     pthread_mutex_unlock(&lock);
     return count;
@@ -337,7 +336,7 @@ static void put_places(int kind)
             PUT(uint32_t, 104, 9);
             PUT(uint32_t, 112, device);
             PUT(uint8_t, 120, 7 + device);
-            PUT(const char *, 136, "Flopwatch Fake GPU");
+            PUT(const char *, 136, "Simulated GPU");
             PUT(uint8_t, 144, 1);
         }
         break;
@@ -476,35 +475,6 @@ int cuptiActivityFlushAll(uint32_t flags)
     return 0;
 }
 
-static size_t bytes_of(uint32_t kind)
-{
-    switch (kind) {
-    case 3:
-    case K_KERNEL:
-        return KERNEL_BYTES;
-    case K_COPY:
-        return COPY_BYTES;
-    case K_SET:
-        return SET_BYTES;
-    case K_PEER:
-        return 96;
-    case K_WAIT:
-        return WAIT_BYTES;
-    case K_GRAPH:
-        return GRAPH_BYTES;
-    case K_CONTEXT:
-        return CONTEXT_BYTES;
-    case K_DEVICE:
-        return DEVICE_BYTES;
-    case K_STREAM:
-        return 24;
-    case 58:
-        return 48;
-    default:
-        return 40;
-    }
-}
-
 int cuptiActivityGetNextRecord(uint8_t *from, size_t valid, uint8_t **record)
 {
     static __thread long steps;
@@ -532,7 +502,7 @@ int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *co
 int cuptiGetCallbackName(int domain, uint32_t function, const char **name)
 {
     begin("callback_name", function);
-    *name = domain == 2 ? "cudaLaunchKernel_v7000" : "cuLaunchKernel";
+    *name = name_of_call(domain, function);
     return 0;
 }
 

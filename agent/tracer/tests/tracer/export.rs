@@ -141,8 +141,8 @@ fn export(to: &Path, launches: &[Launch], process: i64) {
                  ('EXPORT_PRODUCT_VERSION', '2023.4.4.54'), ('EXPORT_SCHEMA_VERSION', '3.7.2');
              CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT, totalMemory INTEGER, smCount INTEGER,
                  computeMajor INTEGER, computeMinor INTEGER);
-             INSERT INTO TARGET_INFO_GPU VALUES (0, 'Flopwatch Fake GPU', 85899345920, 132, 9, 0),
-                 (1, 'Flopwatch Fake GPU', 85899345920, 132, 9, 0);",
+             INSERT INTO TARGET_INFO_GPU VALUES (0, 'Simulated GPU', 85899345920, 132, 9, 0),
+                 (1, 'Simulated GPU', 85899345920, 132, 9, 0);",
         )
         .unwrap();
     for kernel in 0..KERNELS {

@@ -55,8 +55,10 @@ fn kernels_copies_waits_and_calls_become_a_timeline_with_launches_joined() {
     };
     assert_eq!(
         (device.name.as_str(), device.multiprocessors),
-        ("Flopwatch Fake GPU", Some(132))
+        ("Simulated GPU", Some(132))
     );
+    // No record of a device has its peak rates, and nothing stands in for them.
+    assert_eq!((device.peak_bandwidth, device.peak_flops.len()), (None, 0));
     assert_eq!(
         (device.compute_capability, device.memory_bytes),
         (Some((9, 0)), Some(85_899_345_920))

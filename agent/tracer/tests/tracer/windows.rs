@@ -163,7 +163,7 @@ fn every_kind_of_record_comes_with_what_it_refers_to() {
         Record::Device(device) => Some(*device),
         _ => None,
     });
-    assert_eq!(agent.name(device.unwrap().name), "Flopwatch Fake GPU");
+    assert_eq!(agent.name(device.unwrap().name), "Simulated GPU");
 }
 
 #[test]

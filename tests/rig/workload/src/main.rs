@@ -1,4 +1,5 @@
-//! A program with a known number of NVTX ranges, threads and processes.
+//! A program with a known number of NVTX ranges, threads and processes, or one that trains on a
+//! simulated GPU.
 //!
 //! It says what it sees of itself (PID, children, environment, signals) and counts what it does, so
 //! that a test can hold a capture against it. Every line is one write, so lines of several
@@ -6,6 +7,8 @@
 
 mod exposition;
 mod paced;
+mod simulated_gpu;
+mod training;
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -23,9 +26,13 @@ use nix::unistd::Pid;
 use std::os::fd::AsFd;
 
 use paced::{Pace, PacedArguments};
+use simulated_gpu::SimulatedGpu;
+use training::Training;
 
 /// Ranges in one step: `step` around `forward`, `backward` and `optimizer`.
 const RANGES_PER_STEP: u64 = 4;
+/// The stream of the first thread on the simulated GPU.
+const FIRST_STREAM: u32 = 7;
 /// How often each process reports its count.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -48,6 +55,12 @@ struct Arguments {
     /// Compute so many steps in each inner range instead of sleeping; 0: sleep.
     #[arg(long, default_value_t = 0)]
     range_steps: u64,
+    /// Train on the simulated GPU instead, each thread on a stream of its own.
+    #[arg(long, conflicts_with_all = ["processes", "range_steps", "metrics_port"])]
+    simulated_gpu: bool,
+    /// What lengths on the simulated GPU are drawn by.
+    #[arg(long, default_value_t = 1, requires = "simulated_gpu")]
+    seed: u64,
     #[command(flatten)]
     paced: PacedArguments,
     /// Push and pop a range of this name once, before any other and before threads and children are
@@ -126,12 +139,18 @@ fn main() -> anyhow::Result<ExitCode> {
         0 => Inner::Sleep(Duration::from_micros(arguments.range_micros)),
         steps => Inner::Compute(steps),
     };
+    let gpu = begin_simulated_gpu(&arguments)?;
     let threads = (0..arguments.threads)
         .map(|index| {
             let pace = arguments.paced.pace()?;
+            let seed = arguments.seed.wrapping_add(u64::from(index));
+            let training = gpu.map(|gpu| Training::new(gpu.stream(FIRST_STREAM + index), seed));
             std::thread::Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || work(index, inner, pace))
+                .spawn(move || match training {
+                    Some(training) => training.run(index),
+                    None => work(index, inner, pace),
+                })
                 .context("start a thread")
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
@@ -155,6 +174,15 @@ fn main() -> anyhow::Result<ExitCode> {
         exhaust_memory();
     }
     Ok(ExitCode::from(arguments.fail_code))
+}
+
+/// The simulated GPU, where the program trains on it. It says so before it begins.
+fn begin_simulated_gpu(arguments: &Arguments) -> anyhow::Result<Option<SimulatedGpu>> {
+    if !arguments.simulated_gpu {
+        return Ok(None);
+    }
+    say("simulated GPU: its kernels and their times are made up, and say nothing of a GPU")?;
+    SimulatedGpu::begin().map(Some)
 }
 
 /// Takes memory and writes to it, 4 GiB at most.
@@ -288,11 +316,16 @@ fn work(index: u32, inner: Inner, mut pace: Option<Pace>) -> anyhow::Result<()> 
         if let Some(pace) = &mut pace {
             pace.ended()?;
         }
-        RANGES.fetch_add(RANGES_PER_STEP, Ordering::Relaxed);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        LAST.fetch_max(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        count_ended(RANGES_PER_STEP);
     }
     Ok(())
+}
+
+/// Counts ranges that have ended now.
+fn count_ended(ranges: u64) {
+    RANGES.fetch_add(ranges, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    LAST.fetch_max(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
 }
 
 #[expect(clippy::disallowed_methods, reason = "a thread of its own, no runtime")]
