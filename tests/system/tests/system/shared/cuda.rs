@@ -6,7 +6,7 @@ use flopwatch_api::artifact::TIMELINE;
 use flopwatch_api::preparation::{
     CUDA_INJECTION64_PATH, CUDA_LIBRARY, LAUNCHER_INIT_CONTAINER, PREPARED_FOR_ANNOTATION, UNPREPARED_ANNOTATION,
 };
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
 use flopwatch_system_tests::fetch::reader_token;
 use flopwatch_system_tests::pods::{copied_into, prepared_for};
 use flopwatch_system_tests::recordings::timeline;
@@ -87,6 +87,47 @@ async fn a_session_holds_as_many_kernels_as_the_program_counted_mounted_and_copi
         }
     }
     namespace.delete().await
+}
+
+#[tokio::test]
+async fn an_open_window_tells_of_more_and_more_kernels_and_a_closed_one_of_none() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("cuda-live").await?;
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    namespace.create_pod(told("told", "cuda")).await?;
+    let mut program = Program::begun(&namespace, "told").await?;
+    namespace.create_session("open", traced("told", 240)).await?;
+    let mut recorded = program.launched(1000).await?;
+    let first = kernels_beyond(&namespace, "open", 1000).await?;
+    recorded += program.recorded("launch 2000").await?;
+    let second = kernels_beyond(&namespace, "open", 3000).await?;
+    ensure!(first < second, "{first}, then {second}");
+    namespace.stop("open", "Keep").await?;
+    let capture = succeeded(&namespace, "open").await?;
+    let progress = capture.status.as_ref().and_then(|status| status.progress.as_ref());
+    ensure!(progress.is_some_and(|progress| progress.live.is_none()), "{progress:?}");
+    let found = records(&timeline(&cluster, &token, &capture, TIMELINE).await?);
+    ensure!(found == recorded, "{found} in the timeline, {recorded} by the program");
+    namespace.delete().await
+}
+
+/// Waits until the open window of a session's capture has told of more kernels than that, and gives
+/// how many it told of.
+async fn kernels_beyond(namespace: &TestNamespace, session: &str, before: i64) -> Result<i64> {
+    eventually(
+        &format!("the window of {session} to tell of more than {before} kernels"),
+        || async {
+            let capture = namespace.only_capture(session).await?;
+            let progress = capture.status.and_then(|status| status.progress);
+            let live = progress.and_then(|progress| progress.live).unwrap_or_default();
+            let kernels = live.categories.iter().find(|one| one.category == "cuda_kernel");
+            let kernels = kernels.map_or(0, |one| one.events);
+            Ok((kernels > before && !live.latest_kernels.is_empty()).then_some(kernels))
+        },
+    )
+    .await
 }
 
 #[tokio::test]
