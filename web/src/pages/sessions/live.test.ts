@@ -1,18 +1,17 @@
-import { type ComponentChildren, isValidElement } from "preact";
+import { type ComponentChildren, isValidElement, toChildArray } from "preact";
 import { expect, test } from "vitest";
 import type { Live } from "../../gateway/messages";
 import { LiveFigures } from "./live";
 
 /** The text of each paragraph and of each item of a list, in their order. */
-function lines(node: ComponentChildren): string[] {
-  if (Array.isArray(node)) {
-    return node.flatMap(lines);
-  }
-  if (!isValidElement(node)) {
-    return [];
-  }
-  const children = node.props.children;
-  return node.type === "p" || node.type === "li" ? [[children].flat().join("")] : lines(children);
+function lines(nodes: ComponentChildren): string[] {
+  return toChildArray(nodes).flatMap((node) => {
+    if (!isValidElement(node)) {
+      return [];
+    }
+    const { children } = node.props;
+    return node.type === "p" || node.type === "li" ? [toChildArray(children).join("")] : lines(children);
+  });
 }
 
 const shown = (live: Live) => lines(LiveFigures({ live }));
