@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
-use flopwatch_api::capture::{CategoryCount, TracedCategory};
+use flopwatch_api::capture::{CategoryCount, LiveFigures, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_model::Category;
@@ -157,6 +157,12 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// about once a second.
     fn is_complete(&self, _site: &Site, _state: &Self::State) -> bool {
         false
+    }
+
+    /// What the open window has recorded so far; none where that is not known before its end. It is
+    /// asked about as often as progress is told, and waits for nothing.
+    fn live(&self, _site: &Site) -> Option<LiveFigures> {
+        None
     }
 
     /// Whether the program has ended whose end ends the window.

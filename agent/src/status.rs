@@ -5,7 +5,7 @@
 
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capability::Capability;
-use flopwatch_api::capture::{CaptureGpu, CaptureStatus, CaptureSummary, Progress, Stage};
+use flopwatch_api::capture::{CaptureGpu, CaptureStatus, CaptureSummary, LiveFigures, Progress, Stage};
 use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::{CaptureCondition, CaptureReason};
@@ -143,6 +143,13 @@ impl Draft {
         let width = u128::try_from(to - from).unwrap_or_default();
         let step = i32::try_from(width * done / whole).unwrap_or_default();
         self.progress(stage, from + step, message);
+    }
+
+    /// What the open window has recorded so far. It stands until progress is told anew.
+    pub fn live(&mut self, figures: Option<LiveFigures>) {
+        if let Some(progress) = &mut self.status.progress {
+            progress.live = figures;
+        }
     }
 
     /// What the probe found.
@@ -290,6 +297,7 @@ impl Draft {
             stage,
             percent,
             message,
+            live: None,
         });
         self.status.observed_generation = self.generation;
     }
@@ -322,6 +330,7 @@ fn truncate(text: &mut String, max: usize) {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_api::capture::CategoryCount;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
     use super::*;
@@ -439,6 +448,26 @@ mod tests {
             draft.advance(share, "");
             assert_eq!(draft.status().progress.as_ref().unwrap().percent, percent);
         }
+    }
+
+    #[test]
+    fn what_a_window_recorded_so_far_is_told_while_it_is_open_and_no_longer() {
+        let figures = LiveFigures {
+            categories: vec![CategoryCount {
+                category: "cuda_kernel".to_owned(),
+                events: 7,
+            }],
+            latest_kernels: Vec::new(),
+        };
+        let live = |draft: &Draft| draft.status().progress.as_ref().unwrap().live.clone();
+        let mut draft = Draft::new(None, Some(1));
+        draft.enter(Stage::Collecting, "");
+        assert_eq!(live(&draft), None);
+        draft.advance((1, 10), "recording");
+        draft.live(Some(figures.clone()));
+        assert_eq!(live(&draft), Some(figures));
+        draft.enter(Stage::Fetching, "ending the window");
+        assert_eq!(live(&draft), None);
     }
 
     #[test]

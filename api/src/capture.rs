@@ -1,5 +1,6 @@
 //! Capture: one target container's part of a session, handed to the agent of one node.
 
+mod live;
 #[cfg(feature = "resources")]
 mod status;
 
@@ -20,6 +21,7 @@ use crate::session::{
     MAX_REQUIREMENTS, MetricsSpec, ProfilingSessionSpec, StartMode, StopMode, StorageMode, TransformDevice,
     TransformSpec,
 };
+pub use live::LiveFigures;
 #[cfg(feature = "resources")]
 pub use status::CaptureStatus;
 
@@ -336,6 +338,9 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub message: String,
+    /// What the window has recorded so far; absent unless it is open, and where its profiler does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveFigures>,
 }
 
 /// The result in a few lines, for `kubectl describe`.

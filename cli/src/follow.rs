@@ -18,6 +18,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use crate::ask;
 use crate::cluster::{Cluster, ClusterError, of_status};
 use crate::error::Error;
+use crate::live::words;
 use crate::print::line;
 
 /// Time between two drawings of what has not changed.
@@ -98,7 +99,9 @@ fn message<'a>(session: &ProfilingSession, captures: impl Iterator<Item = &'a Ca
     let at_work = captures.filter(|capture| !ended(capture)).find_map(|capture| {
         let progress = capture.status.as_ref()?.progress.as_ref()?;
         let text = format!("{} {}", progress.stage.as_str(), line(&progress.message));
-        Some(text.trim_end().to_owned())
+        let recorded = progress.live.as_ref().map(words).unwrap_or_default();
+        let gap = if recorded.is_empty() { "" } else { ": " };
+        Some(format!("{}{gap}{recorded}", text.trim_end()))
     });
     let count = if all > 1 {
         format!(" ({done} of {all} captures ended)")
@@ -313,7 +316,7 @@ fn refusal(error: &watcher::Error) -> Option<ClusterError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::describe::tests::{capture, published};
@@ -336,6 +339,28 @@ mod tests {
         let ended = [capture("a", &published()), captures[1].clone()];
         let now = progress(&session, ended.iter());
         assert_eq!(now.message, "Collecting 3 s left (1 of 2 captures ended)");
+    }
+
+    #[test]
+    fn what_an_open_window_records_stands_behind_its_progress_until_it_is_over() {
+        let session = session("first", CREATED, &json!(null));
+        let told = |at_work: &Value| {
+            let captures = [capture("a", &json!({ "progress": at_work }))];
+            progress(&session, captures.iter()).message
+        };
+        let live = json!({
+            "categories": [{"category": "cuda_kernel", "events": 12}],
+            "latestKernels": [{"name": "gemm", "totalNanoseconds": 2_500_000, "calls": 3}]
+        });
+        let mut at_work = json!({"stage": "Collecting", "percent": 31, "message": "recording, 3 of 10 s"});
+        assert_eq!(told(&at_work), "Collecting recording, 3 of 10 s");
+        at_work["live"] = json!({});
+        assert_eq!(told(&at_work), "Collecting recording, 3 of 10 s");
+        at_work["live"] = live;
+        assert_eq!(
+            told(&at_work),
+            "Collecting recording, 3 of 10 s: cuda_kernel 12; latest gemm 2.50 ms"
+        );
     }
 
     #[test]

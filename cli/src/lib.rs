@@ -39,6 +39,7 @@ pub mod fetch;
 pub mod follow;
 pub mod gateway;
 mod listing;
+mod live;
 pub mod mcp;
 pub mod open;
 pub mod print;

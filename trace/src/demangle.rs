@@ -9,6 +9,8 @@ use cpp_demangle::{DemangleOptions, Symbol};
 const MAX_BYTES: usize = 16 << 10;
 /// How the symbols of C++ begin.
 const PREFIX: &str = "_Z";
+/// How the namespace without a name begins.
+const ANONYMOUS: &str = "_GLOBAL__N";
 
 /// The name that a symbol of C++ stands for; `None` for a text that is none, and for a name that is
 /// longer than a reader keeps.
@@ -22,6 +24,45 @@ pub(crate) fn demangled(symbol: &str) -> Option<String> {
         .structured_demangle(&mut name, &DemangleOptions::default())
         .ok()?;
     Some(name.0).filter(|name| !name.is_empty())
+}
+
+/// The path of the function that a symbol of C++ stands for, without arguments of templates and of
+/// its own, such as `at::native::gemm`; `None` for a text that is none, and for the symbol of
+/// something else. It is read in one pass, whatever the symbol holds.
+pub(crate) fn path(symbol: &str) -> Option<String> {
+    let encoding = symbol.strip_prefix(PREFIX)?;
+    let nested = encoding.strip_prefix('N');
+    // A member function says first whether it is const.
+    let mut rest = nested.map_or(encoding, |nested| nested.trim_start_matches(['r', 'V', 'K']));
+    let mut path = String::new();
+    if let Some(of_standard) = rest.strip_prefix("St") {
+        path.push_str("std");
+        rest = of_standard;
+    }
+    loop {
+        // Some compilers mark what no other file sees.
+        let named = rest.strip_prefix('L').unwrap_or(rest);
+        let digits = named.bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            break;
+        }
+        let (length, behind) = named.split_at_checked(digits)?;
+        let (part, behind) = behind.split_at_checked(length.parse().ok()?)?;
+        let part = if part.starts_with(ANONYMOUS) {
+            "(anonymous namespace)"
+        } else {
+            part
+        };
+        if !path.is_empty() {
+            path.push_str("::");
+        }
+        path.push_str(part);
+        rest = behind;
+        if nested.is_none() {
+            break;
+        }
+    }
+    Some(path).filter(|path| !path.is_empty())
 }
 
 /// A text that takes no more than [`MAX_BYTES`].
@@ -53,6 +94,28 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(demangled(symbol).as_deref(), name, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_function_is_read_without_its_arguments() {
+        for (symbol, name) in [
+            ("_Z4gemmIfEvPT_", Some("gemm")),
+            ("_ZL6kernelPfi", Some("kernel")),
+            ("_ZN7cutlass6KernelINS_4GemmEEEvNT_6ParamsE", Some("cutlass::Kernel")),
+            ("_ZNK3abc1fEv", Some("abc::f")),
+            ("_ZSt4moveIfEvT_", Some("std::move")),
+            ("_ZNSt3abcE", Some("std::abc")),
+            ("_ZN12_GLOBAL__N_13runEv", Some("(anonymous namespace)::run")),
+            ("triton_poi_fused_add_0", None),
+            ("_Z", None),
+            ("_Z4gem", None),
+            ("_Z99999999999999999999999gemm", None),
+            ("_Z1\u{e9}", None),
+            ("_ZTV3abc", None),
+            ("", None),
+        ] {
+            assert_eq!(path(symbol).as_deref(), name, "{symbol}");
         }
     }
 

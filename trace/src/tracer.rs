@@ -19,6 +19,7 @@ mod names;
 mod places;
 mod refusal;
 mod segment;
+mod tally;
 
 use std::fs::File;
 use std::io;
@@ -38,6 +39,7 @@ use fill::Fill;
 pub use drain::Drain;
 pub use flopwatch_tracer_file::Drained;
 pub use refusal::{lasts, why_not};
+pub use tally::{LatestKernel, Tally};
 
 /// Why a tracer's file cannot be read.
 #[derive(Debug, thiserror::Error)]

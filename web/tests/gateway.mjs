@@ -108,6 +108,8 @@ try {
   await press(row("infer").getByRole("button"));
   await detail.getByText("team/infer").waitFor();
   await detail.getByRole("status").getByText("Collecting").waitFor();
+  await detail.getByText(/^So far: cuda_kernel 1\s\d{3}$/).waitFor();
+  await detail.getByText("at::native::gemm: 2.5 ms in 3 launches").waitFor();
   const percent = () => detail.locator("progress").evaluate((progress) => progress.value);
   const first = await percent();
   await page.waitForFunction((first) => document.querySelector(".session progress").value !== first, first);

@@ -7,6 +7,7 @@
 //! on](CudaWindow::resume) with what the file holds.
 
 mod begun;
+mod live;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -23,6 +24,7 @@ use flopwatch_tracer_file::process::{Phase, Process, Reason};
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, MAX_WINDOW_NS, Mode, Wanted};
 
 pub use begun::Begun;
+pub use live::LiveTally;
 
 /// Whether the process of a slot still runs, by whoever knows the processes of the file's programs.
 pub type IsAlive = Box<dyn FnMut(&Process) -> bool + Send>;
@@ -165,6 +167,7 @@ struct Found {
 pub struct CudaWindow {
     file: TraceFile,
     drain: Drain,
+    live: LiveTally,
     /// Whether the programs are there already: nobody else is waited for.
     is_late: bool,
     /// The number of its order.
@@ -216,6 +219,7 @@ impl CudaWindow {
         Self {
             file,
             drain,
+            live: LiveTally::default(),
             is_late,
             generation,
             is_alive: Box::new(move |process: &Process| procfs.is_alive(identity(process))),
@@ -300,8 +304,10 @@ impl CudaWindow {
     fn drain_until(&mut self, stop: &Receiver<()>) -> Result<Option<EarlyEnd>, Error> {
         let begin = Instant::now();
         let mut looked: Option<Instant> = None;
+        let mut tallied = begin;
         loop {
             self.drain.drain()?;
+            self.tally(&mut tallied)?;
             if self.drain.is_full() {
                 return Ok(Some(EarlyEnd::Full));
             }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_api::capture::{CaptureSummary, CategoryCount, CopiedBytes, CopyKind, KernelTime, TransformedOn};
+use flopwatch_api::capture::{
+    CaptureSummary, CategoryCount, CopiedBytes, CopyKind, KernelTime, LiveFigures, TransformedOn,
+};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_model::{Category, Loss, LossReason};
 use flopwatch_summary::Summary;
 use flopwatch_trace::copy_category;
+use flopwatch_trace::tracer::Tally;
 use flopwatch_trace::transform::choice::Device;
 
 /// Kernels in the status.
@@ -65,6 +68,23 @@ pub fn status_summary(summary: &Summary) -> CaptureSummary {
     }
 }
 
+/// What a window that is open has recorded so far, as a status has it.
+pub fn live_figures(tally: &Tally) -> LiveFigures {
+    let categories = tally.events.iter().map(|(category, events)| CategoryCount {
+        category: category.name().to_owned(),
+        events: signed(*events),
+    });
+    let kernels = tally.latest_kernels.iter().take(TOP_KERNELS).map(|kernel| KernelTime {
+        name: kernel.name.chars().take(MAX_NAME).collect(),
+        total_nanoseconds: signed(kernel.total_ns),
+        calls: signed(kernel.calls),
+    });
+    LiveFigures {
+        categories: categories.collect(),
+        latest_kernels: kernels.collect(),
+    }
+}
+
 /// That processes were recorded and did nothing; none where there are none.
 pub fn idle_processes(summary: &Summary) -> Option<String> {
     let is_idle = |drop: &&Loss| drop.reason == LossReason::Idle && drop.what == Loss::IDLE_PROCESSES;
@@ -115,6 +135,7 @@ fn signed(value: u64) -> i64 {
 mod tests {
     use flopwatch_model::{Category, Timeline};
     use flopwatch_summary::{GpuBusy, Statistics, Table, TableRow, summarise};
+    use flopwatch_trace::tracer::LatestKernel;
 
     use super::*;
 
@@ -137,6 +158,30 @@ mod tests {
             }]
         );
         assert_eq!(short.gpu_busy_percent, None);
+    }
+
+    #[test]
+    fn what_an_open_window_recorded_fits_into_the_status() {
+        let kernel = |calls| LatestKernel {
+            name: "k".repeat(1_000),
+            calls,
+            total_ns: u64::MAX,
+        };
+        let figures = live_figures(&Tally {
+            events: BTreeMap::from([(Category::CudaKernel, 7), (Category::CudaApi, u64::MAX)]),
+            latest_kernels: (1..=9).map(kernel).collect(),
+        });
+        let counts: Vec<(&str, i64)> = figures
+            .categories
+            .iter()
+            .map(|count| (count.category.as_str(), count.events))
+            .collect();
+        assert_eq!(counts.len(), 2);
+        assert!(counts.contains(&("cuda_kernel", 7)) && counts.contains(&("cuda_api", i64::MAX)));
+        assert_eq!(figures.latest_kernels.len(), TOP_KERNELS);
+        let first = &figures.latest_kernels[0];
+        assert_eq!((first.calls, first.total_nanoseconds), (1, i64::MAX));
+        assert_eq!(first.name.len(), MAX_NAME);
     }
 
     #[test]

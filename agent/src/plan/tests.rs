@@ -34,6 +34,7 @@ fn at(stage: Stage) -> CaptureStatus {
             stage,
             percent: 0,
             message: String::new(),
+            live: None,
         }),
         ..CaptureStatus::default()
     }

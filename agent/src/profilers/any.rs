@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
-use flopwatch_api::capture::{CategoryCount, TracedCategory};
+use flopwatch_api::capture::{CategoryCount, LiveFigures, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_model::Category;
@@ -72,6 +72,9 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
 
     /// [`Profiler::is_complete`].
     fn is_complete(&self, site: &Site, state: &State) -> Result<bool, Failure>;
+
+    /// [`Profiler::live`].
+    fn live(&self, site: &Site) -> Option<LiveFigures>;
 
     /// [`Profiler::has_ended`].
     fn has_ended(&self, site: &Site) -> bool;
@@ -199,6 +202,10 @@ impl<P: Profiler> AnyProfiler for P {
 
     fn is_complete(&self, site: &Site, state: &State) -> Result<bool, Failure> {
         Ok(Profiler::is_complete(self, site, &state.read()?))
+    }
+
+    fn live(&self, site: &Site) -> Option<LiveFigures> {
+        Profiler::live(self, site)
     }
 
     fn has_ended(&self, site: &Site) -> bool {

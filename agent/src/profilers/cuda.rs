@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use flopwatch_api::artifact::{CUDA_TRACE, RING};
 use flopwatch_api::capability::Capability;
+use flopwatch_api::capture::LiveFigures;
 use flopwatch_api::preparation::FLOPWATCH_CUDA_DIR;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
@@ -276,6 +277,10 @@ impl Profiler for Cuda {
         let mut running = self.running();
         let ended = running.get_mut(&site.capture).and_then(Running::look);
         ended.is_some_and(window::has_ended_early)
+    }
+
+    fn live(&self, site: &Site) -> Option<LiveFigures> {
+        self.running().get(&site.capture)?.live()
     }
 
     fn observe(&self, site: Option<&Site>, source: &CudaSource) -> Result<Observed, Failure> {

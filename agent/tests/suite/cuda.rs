@@ -5,6 +5,7 @@
 mod hostile;
 mod node;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
@@ -33,6 +34,31 @@ fn a_window_holds_as_many_records_as_the_program_counted_and_so_does_a_second_on
         assert_eq!(node.records(), counted);
         assert_eq!(program.recorded("launch 5"), 0, "it has ended at once");
     }
+}
+
+#[test]
+fn an_open_window_tells_how_much_it_has_recorded_and_which_kernels_took_the_longest() {
+    let mut node = Node::new("");
+    let (mut program, cuda) = (node.start(), Cuda::new(true));
+    assert_eq!(cuda.live(&node.site), None);
+    let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
+    let mut counted = 0;
+    for launches in [500, 3_000] {
+        counted += program.recorded(&format!("launch {launches}"));
+        let figures = node.told(&cuda, counted);
+        let kernels = &figures.latest_kernels;
+        assert!((1..=5).contains(&kernels.len()), "{figures:?}");
+        assert!(kernels.is_sorted_by_key(|kernel| Reverse(kernel.total_nanoseconds)));
+        for kernel in kernels {
+            assert!(
+                kernel.name.starts_with("void kernel_") && kernel.calls > 0,
+                "{kernel:?}"
+            );
+        }
+    }
+    cuda.stop(&node.site, &state, &|| true).unwrap();
+    assert_eq!(cuda.live(&node.site), None, "it is over");
+    assert_eq!(node.records(), counted);
 }
 
 #[test]

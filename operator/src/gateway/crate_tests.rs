@@ -13,6 +13,7 @@ mod engine;
 mod fleet;
 mod kernels;
 mod listeners;
+mod live;
 mod load;
 mod nodes;
 mod raw;

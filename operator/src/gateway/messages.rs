@@ -1,5 +1,6 @@
 //! Bodies of requests and answers.
 
+mod live;
 mod timeline;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::gateway::mode::Mode;
 use crate::gateway::options::RunOptions;
 use crate::gateway::sessions::id_of;
 
+pub(crate) use live::Live;
 pub(crate) use timeline::{TimelineEvents, TimelineQuery, TimelineState, TimelineStatus};
 
 /// A request to profile.
@@ -285,6 +287,10 @@ pub(crate) struct CaptureItem {
     percent: Option<i32>,
     /// What is being done, for people.
     message: Option<String>,
+    /// What its window has recorded so far; absent unless that is open, and where its profiler does
+    /// not know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<Live>,
     /// What it published.
     artifacts: Vec<ArtifactItem>,
 }
@@ -299,6 +305,7 @@ impl CaptureItem {
             container: capture.spec.container_name.clone(),
             stage: progress.as_ref().map(|progress| progress.stage.as_str().to_owned()),
             percent: progress.as_ref().map(|progress| progress.percent),
+            live: progress.as_ref().and_then(|progress| progress.live.as_ref()).map(Live::of),
             message: progress.map(|progress| progress.message),
             artifacts: status.artifacts.iter().map(ArtifactItem::of).collect(),
         }

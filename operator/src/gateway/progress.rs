@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
 use crate::gateway::access::SessionAccess;
-use crate::gateway::messages::{SessionState, is_partial, reason_of, state_of};
+use crate::gateway::messages::{Live, SessionState, is_partial, reason_of, state_of};
 use crate::gateway::mode::Mode;
 use crate::gateway::sessions::id_of;
 use crate::gateway::slots::{Slot, Slots};
@@ -51,6 +51,10 @@ pub(crate) enum Notice {
         /// How far that one is, 0 to 100.
         percent: i32,
         message: String,
+        /// What the window of that one has recorded so far; absent unless it is open, and where its
+        /// profiler does not know.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        live: Option<Live>,
     },
     /// `profiling_complete`: every capture succeeded, or some did and `partial` says how many.
     Complete {
@@ -166,6 +170,7 @@ fn current_notice(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Noti
                     .to_owned(),
                 percent: behind.map_or(0, |progress| progress.percent),
                 message: behind.map_or(reply, |progress| progress.message.as_str()).to_owned(),
+                live: behind.and_then(|progress| progress.live.as_ref()).map(Live::of),
             }
         }
     }
@@ -394,6 +399,28 @@ mod tests {
             serde_json::to_value(&notice).unwrap(),
             json!({"session_id": "0badcafe", "status": "completed", "succeeded": 2, "failed": 1, "message": "because"})
         );
+    }
+
+    #[test]
+    fn what_an_open_window_records_is_told_with_its_progress_until_it_is_over() {
+        let collecting = |kernels: i64| -> Arc<Capture> {
+            let mut capture = serde_json::to_value(&*capture("Collecting", 30)).unwrap();
+            capture["status"]["progress"]["live"] = json!({
+                "categories": [{"category": "cuda_kernel", "events": kernels}],
+                "latestKernels": [{"name": "gemm", "totalNanoseconds": 700, "calls": 2}]
+            });
+            Arc::new(serde_json::from_value(capture).unwrap())
+        };
+        let session = session("Unknown");
+        let [first, second] = [7, 8].map(|kernels| Snapshot::of(&session, &[collecting(kernels)]));
+        let told = serde_json::to_value(&first.now).unwrap();
+        assert_eq!(
+            told["live"],
+            json!({"events": {"cuda_kernel": 7}, "latest_kernels": [{"name": "gemm", "calls": 2, "total_ns": 700}]})
+        );
+        assert_ne!(first.digest, second.digest, "figures that grew are news");
+        let over = current_notice(&session, &[capture("Fetching", 70)]);
+        assert_eq!(serde_json::to_value(&over).unwrap().get("live"), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 
 use flopwatch_model::count;
 use flopwatch_tracer_file::header::{CURSOR_AT, HEAP_USED_AT, PROCESSES_LEFT_OUT_AT, drained_identity};
+use flopwatch_tracer_file::name::MAX_NAME_BYTES;
 use flopwatch_tracer_file::process::{BYTES, Count, HOLDER_AT, PHASE_AT, Process, REASON_AT, RESULT_AT, SLOTS};
 use flopwatch_tracer_file::record::Record;
 use flopwatch_tracer_file::segment as layout_of_segment;
@@ -15,6 +16,7 @@ use flopwatch_tracer_file::{
 };
 
 use super::segment::{Segment, put};
+use super::tally::{Counting, Tally, published_name};
 use super::{Failure, FileBytes};
 use crate::limits::ReadLimits;
 
@@ -95,6 +97,20 @@ impl Drain {
     /// Records that are kept.
     pub const fn records(&self) -> u64 {
         self.packer.records
+    }
+
+    /// What is kept so far, and the kernels that came since the last tally.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read any more.
+    pub fn tally(&mut self) -> Result<Tally, Failure> {
+        let (reader, file) = (&self.reader, &mut self.file);
+        let mut text = Box::new([0; MAX_NAME_BYTES]);
+        self.packer.counting.tally(|number| {
+            let name = reader.name(file, number, &mut text)?;
+            Ok(published_name(name))
+        })
     }
 
     /// Whether no more records are kept.
@@ -218,6 +234,7 @@ struct Packer {
     most: u64,
     /// What ended before is left out, ns since the Unix epoch.
     since_utc_ns: u64,
+    counting: Counting,
     failure: Option<Failure>,
 }
 
@@ -231,6 +248,7 @@ impl Packer {
             records: 0,
             most: limits.max_events,
             since_utc_ns,
+            counting: Counting::default(),
             failure: None,
         }
     }
@@ -271,6 +289,7 @@ impl Packer {
                 segment.push(kind, &body);
             }
             self.records = self.records.saturating_add(1);
+            self.counting.add(record);
         }
     }
 
@@ -289,6 +308,7 @@ impl Packer {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Category;
     use flopwatch_tracer_file::header::identity;
     use flopwatch_tracer_file::record::MemorySet;
     use flopwatch_tracer_file::{LEAST_BYTES, Moment};
@@ -306,6 +326,7 @@ mod tests {
             records: 0,
             most: u64::MAX,
             since_utc_ns: 0,
+            counting: Counting::default(),
             failure: None,
         };
         for serial in 1..=3 {
@@ -319,6 +340,8 @@ mod tests {
         }
         assert!(packer.is_full());
         assert_eq!((packer.records, packer.segments), (1, most));
+        let tally = packer.counting.tally(|_| Ok(String::new())).unwrap();
+        assert_eq!(tally.events, BTreeMap::from([(Category::CudaMemset, 1)]));
     }
 
     #[test]

@@ -341,7 +341,7 @@ impl Fill {
 }
 
 /// Category and name of a copy of a kind.
-fn kind_of_copy(kind: u8) -> (Category, &'static str) {
+pub(super) fn kind_of_copy(kind: u8) -> (Category, &'static str) {
     let known = COPY_KINDS.get(usize::from(kind));
     known
         .copied()

@@ -31,6 +31,20 @@ export interface Artifact {
   readonly sensitive: boolean;
 }
 
+/** What an open window has recorded so far. */
+export interface Live {
+  /** Events of each category since the window began. */
+  readonly events: Readonly<Record<string, number>>;
+  /** Kernels of the latest second that had any, the longest in all first. */
+  readonly latest_kernels: readonly LiveKernel[];
+}
+
+export interface LiveKernel {
+  readonly name: string;
+  readonly calls: number;
+  readonly total_ns: number;
+}
+
 export interface Capture {
   readonly name: string;
   readonly pod: string;
@@ -38,6 +52,8 @@ export interface Capture {
   readonly stage: string | null;
   readonly percent: number | null;
   readonly message: string | null;
+  /** Only while its window is open, of a profiler that knows it then. */
+  readonly live?: Live;
   readonly artifacts: readonly Artifact[];
 }
 

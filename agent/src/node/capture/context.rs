@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopwatch_api::capture::{Capture, Stage as StatusStage};
+use flopwatch_api::capture::{Capture, LiveFigures, Stage as StatusStage};
 use flopwatch_api::pod;
 use flopwatch_api::preparation::CAPTURE_BYTES_ANNOTATION;
 use flopwatch_api::reason::CaptureReason;
@@ -222,6 +222,13 @@ impl<'a> Context<'a> {
     /// Says in the status how far its stage is.
     pub(super) fn advance(&mut self, share: (u128, u128), message: &str) {
         self.draft.advance(share, message);
+        self.write();
+    }
+
+    /// Says in the status how far the window is, and what it has recorded so far.
+    pub(super) fn advance_window(&mut self, share: (u128, u128), message: &str, live: Option<LiveFigures>) {
+        self.draft.advance(share, message);
+        self.draft.live(live);
         self.write();
     }
 

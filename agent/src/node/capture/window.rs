@@ -117,7 +117,8 @@ async fn keep_open(cx: &mut Context<'_>, collection: &mut Collection, length: Du
             WindowStep::Abort(failure) => return Err(failure),
             WindowStep::Stay(time) => {
                 let message = format!("recording, {} of {} s", seen.elapsed.as_secs(), length.as_secs_f64());
-                cx.advance((seen.elapsed.as_millis(), length.as_millis()), &message);
+                let share = (seen.elapsed.as_millis(), length.as_millis());
+                cx.advance_window(share, &message, profiler.live(&site));
                 tokio::select! {
                     () = sleep(time) => {}
                     changed = cx.interrupts.changed() => {

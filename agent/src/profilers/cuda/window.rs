@@ -4,10 +4,12 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
+use flopwatch_api::capture::LiveFigures;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::tracer;
-use flopwatch_pipeline::cuda_window::{self, CudaWindow, Recorded};
+use flopwatch_pipeline::cuda_window::{self, CudaWindow, LiveTally, Recorded};
 use flopwatch_pipeline::failure::{Failure, chain};
+use flopwatch_pipeline::status_summary::live_figures;
 use flopwatch_tracer_file::wanted::{Mode, Wanted};
 
 use crate::profilers::Observed;
@@ -20,6 +22,7 @@ type Ended = Result<Recorded, cuda_window::Error>;
 #[derive(Debug)]
 pub(super) struct Running {
     stop: SyncSender<()>,
+    live: LiveTally,
     thread: Option<JoinHandle<Ended>>,
     ended: Option<Result<Recorded, Failure>>,
 }
@@ -28,6 +31,7 @@ impl Running {
     /// Drains a window from now on.
     pub(super) fn begin(window: CudaWindow) -> io::Result<Self> {
         let (stop, stopped) = sync_channel(1);
+        let live = window.live();
         // The channel stays whole until somebody says that the window is to end.
         let connected = stop.clone();
         let thread = Builder::new().name("flopwatch-cuda".to_owned()).spawn(move || {
@@ -37,9 +41,15 @@ impl Running {
         })?;
         Ok(Self {
             stop,
+            live,
             thread: Some(thread),
             ended: None,
         })
+    }
+
+    /// What the window has recorded so far; none within its first second.
+    pub(super) fn live(&self) -> Option<LiveFigures> {
+        self.live.latest().map(|tally| live_figures(&tally))
     }
 
     /// What a window came to that has ended before it was told to; none while it is open.

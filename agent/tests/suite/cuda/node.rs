@@ -9,6 +9,7 @@ use flopwatch_agent::profilers::cuda::Cuda;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::{AnyProfiler as _, Site, State};
 use flopwatch_api::artifact::CUDA_TRACE;
+use flopwatch_api::capture::LiveFigures;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::tracer::TraceFile;
@@ -136,6 +137,21 @@ impl Node {
         let file = TraceFile::open(&self.rig.trace()).unwrap();
         let drained = self.site.folder.join("cuda.partial");
         CudaWindow::begin(file, &drained, order, &ReadLimits::default()).unwrap()
+    }
+
+    /// Waits until the open window has told of so many kernels and calls; gives what it told.
+    pub(crate) fn told(&self, cuda: &Cuda, count: u64) -> LiveFigures {
+        let (begin, count) = (Instant::now(), i64::try_from(count).unwrap());
+        loop {
+            let figures = cuda.live(&self.site).unwrap_or_default();
+            let categories = figures.categories.iter();
+            let launched = categories.filter(|one| ["cuda_kernel", "cuda_api"].contains(&one.category.as_str()));
+            if launched.map(|one| one.events).sum::<i64>() == count {
+                return figures;
+            }
+            assert!(begin.elapsed() < STATE_TIMEOUT, "{figures:?}, and not {count}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 
     /// The file that the container's programs share, as one of them may open it.

@@ -274,9 +274,13 @@ async fn infer_runs(rig: &Rig) -> Infallible {
         if !rig.cluster.done(Verb::Patch).is_empty() {
             break;
         }
-        of_infer(
-            &json!({"progress": {"stage": "Collecting", "percent": turn % 10 * 10, "message": "the window is open"}}),
-        );
+        let live = json!({
+            "categories": [{"category": "cuda_kernel", "events": 1_000 + turn}],
+            "latestKernels": [{"name": "at::native::gemm", "totalNanoseconds": 2_500_000, "calls": 3}]
+        });
+        of_infer(&json!({"progress": {
+            "stage": "Collecting", "percent": turn % 10 * 10, "message": "the window is open", "live": live
+        }}));
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
     of_infer(&json!({"progress": {"stage": "Publishing", "percent": 95, "message": ""}}));

@@ -7,6 +7,7 @@ import type { Gateway } from "../../gateway/client";
 import type { Capture, Progress, SessionDetail } from "../../gateway/messages";
 import * as format from "../../view/format";
 import { State } from "./list";
+import { LiveFigures } from "./live";
 
 const TIMELINE = "timeline.h5";
 /** Time until one who was not heard tries again, in ms. */
@@ -163,6 +164,7 @@ function Published({ gateway, id, capture }: { gateway: Gateway; id: string; cap
           {capture.stage}, {capture.percent ?? 0} %{capture.message !== null && capture.message !== "" && `: ${capture.message}`}
         </p>
       )}
+      {capture.live && <LiveFigures live={capture.live} />}
       {readable && (
         <p class="links">
           {PAGES.map(([page, title]) => (

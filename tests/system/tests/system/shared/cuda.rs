@@ -115,6 +115,47 @@ async fn a_program_that_is_killed_in_a_window_leaves_what_it_launched_until_then
 }
 
 #[tokio::test]
+async fn an_open_window_tells_of_more_and_more_kernels_and_a_closed_one_of_none() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("cuda-live").await?;
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    namespace.create_pod(told("told", "cuda")).await?;
+    let mut program = Program::begun(&namespace, "told").await?;
+    namespace.create_session("open", traced("told", 240)).await?;
+    let mut recorded = program.launched(1000).await?;
+    let first = kernels_beyond(&namespace, "open", 1000).await?;
+    recorded += program.recorded("launch 2000").await?;
+    let second = kernels_beyond(&namespace, "open", 3000).await?;
+    ensure!(first < second, "{first}, then {second}");
+    namespace.stop("open", "Keep").await?;
+    let capture = succeeded(&namespace, "open").await?;
+    let progress = capture.status.as_ref().and_then(|status| status.progress.as_ref());
+    ensure!(progress.is_some_and(|progress| progress.live.is_none()), "{progress:?}");
+    let found = records(&timeline(&cluster, &token, &capture, TIMELINE).await?);
+    ensure!(found == recorded, "{found} in the timeline, {recorded} by the program");
+    namespace.delete().await
+}
+
+/// Waits until the open window of a session's capture has told of more kernels than that, and gives
+/// how many it told of.
+async fn kernels_beyond(namespace: &TestNamespace, session: &str, before: i64) -> Result<i64> {
+    eventually(
+        &format!("the window of {session} to tell of more than {before} kernels"),
+        || async {
+            let capture = namespace.only_capture(session).await?;
+            let progress = capture.status.and_then(|status| status.progress);
+            let live = progress.and_then(|progress| progress.live).unwrap_or_default();
+            let kernels = live.categories.iter().find(|one| one.category == "cuda_kernel");
+            let kernels = kernels.map_or(0, |one| one.events);
+            Ok((kernels > before && !live.latest_kernels.is_empty()).then_some(kernels))
+        },
+    )
+    .await
+}
+
+#[tokio::test]
 async fn a_library_that_a_container_has_cuda_load_itself_is_called_first() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
