@@ -35,10 +35,7 @@ pub fn is_running(pod: &Pod) -> bool {
 pub fn sandbox(pod: &Pod) -> Option<&str> {
     let class = pod.spec.as_ref()?.runtime_class_name.as_deref()?;
     let name = class.to_lowercase();
-    SANDBOXES
-        .iter()
-        .any(|sandbox| name.contains(sandbox))
-        .then_some(class)
+    SANDBOXES.iter().any(|sandbox| name.contains(sandbox)).then_some(class)
 }
 
 /// The value of an annotation.

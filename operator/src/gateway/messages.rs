@@ -305,7 +305,10 @@ impl CaptureItem {
             container: capture.spec.container_name.clone(),
             stage: progress.as_ref().map(|progress| progress.stage.as_str().to_owned()),
             percent: progress.as_ref().map(|progress| progress.percent),
-            live: progress.as_ref().and_then(|progress| progress.live.as_ref()).map(Live::of),
+            live: progress
+                .as_ref()
+                .and_then(|progress| progress.live.as_ref())
+                .map(Live::of),
             message: progress.map(|progress| progress.message),
             artifacts: status.artifacts.iter().map(ArtifactItem::of).collect(),
         }

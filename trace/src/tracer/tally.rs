@@ -96,13 +96,15 @@ impl Counting {
         kernels.sort_unstable_by_key(|(number, sum)| (Reverse(sum.total_ns), *number));
         kernels.truncate(TOP_KERNELS);
         if !kernels.is_empty() {
-            let named = kernels.into_iter().map(|(number, sum)| -> Result<LatestKernel, Failure> {
-                Ok(LatestKernel {
-                    name: name_of(number)?,
-                    calls: sum.calls,
-                    total_ns: sum.total_ns,
-                })
-            });
+            let named = kernels
+                .into_iter()
+                .map(|(number, sum)| -> Result<LatestKernel, Failure> {
+                    Ok(LatestKernel {
+                        name: name_of(number)?,
+                        calls: sum.calls,
+                        total_ns: sum.total_ns,
+                    })
+                });
             self.latest_kernels = named.collect::<Result<_, _>>()?;
         }
         Ok(Tally {
