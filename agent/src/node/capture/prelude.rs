@@ -14,8 +14,7 @@ use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::transform::{Job, Samples, read_samples, read_summary};
 use tracing::{info, warn};
 
-use super::blocking;
-use super::context::Context;
+use super::context::{Context, blocking};
 use crate::adoption::Attached;
 use crate::profilers::recorder::ring::{self, RingError};
 
