@@ -1,5 +1,5 @@
-//! The endings of profilers' files as TypeScript: the viewer offers files of them where a capture is
-//! chosen. A module of its own, since the page needs it before the catalogue.
+//! The endings of profilers' files as TypeScript: the viewer offers files of them where a capture
+//! is chosen. A module of its own, since the page needs it before the catalogue.
 
 use std::collections::BTreeSet;
 

@@ -16,8 +16,8 @@ pub struct Sandboxed {
     /// The whole environment.
     pub environment: Vec<(String, String)>,
     /// Absolute path of the working folder, the only folder of the machine that the tool may write
-    /// to. The folder has the same path in the sandbox. For [`Work`](super::Work) an empty folder in
-    /// memory covers it, so that no file below it can be readable.
+    /// to. The folder has the same path in the sandbox. For [`Work`](super::Work) an empty folder
+    /// in memory covers it, so that no file below it can be readable.
     pub directory: PathBuf,
     /// Absolute paths of files and folders that the tool may read beside the system's libraries and
     /// programs. They have the same paths in the sandbox. A path that does not exist is left out.

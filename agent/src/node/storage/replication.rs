@@ -1,5 +1,5 @@
-//! Replicas in the object store, the limits of the node's own disk, and addresses: what is kept right
-//! of captures that have ended.
+//! Replicas in the object store, the limits of the node's own disk, and addresses: what is kept
+//! right of captures that have ended.
 
 use std::collections::HashSet;
 use std::sync::Arc;
