@@ -45,15 +45,9 @@ use finder::Finder;
 use flopwatch_pipeline::gpus::Gpus;
 use flopwatch_pipeline::transform::EarlierSamples;
 use gauges::Gauges;
-use span::Span;
+use span::{NVML, Span};
+use track::ROUND_INTERVAL;
 use upkeep::Running;
-
-/// Time between two rounds.
-const ROUND_INTERVAL: Duration = Duration::from_millis(100);
-/// Source of what NVML said.
-const NVML: &str = "nvml";
-/// Source of what the cgroups said.
-const CGROUP: &str = "cgroup";
 
 /// Why the ring does not turn.
 #[derive(Debug, thiserror::Error)]
@@ -248,10 +242,4 @@ impl Shared {
         let signals = self.wake.wait_while(self.signals(), waits);
         !signals.unwrap_or_else(PoisonError::into_inner).ended
     }
-}
-
-/// Rows of a track that has one each so many rounds.
-fn rows(length: Duration, rounds: usize) -> usize {
-    let all = usize::try_from(length.as_nanos() / ROUND_INTERVAL.as_nanos().max(1)).unwrap_or(usize::MAX);
-    (all / rounds.max(1)).saturating_add(1)
 }

@@ -10,35 +10,56 @@ use crate::{hlo, kineto, ncu, nsys_report, pprof, recorder, tracer, xplane};
 /// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
 const DETECTION_BYTES: u64 = 64 << 10;
 
-/// What a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+/// Makes [`Format`] of the table: an entry is a format with what people call a file of it.
+macro_rules! formats {
+    ($($(#[$attribute:meta])* $format:ident: $about:literal,)+) => {
+        /// What a file is.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Format {
+            $($(#[$attribute])* $format,)+
+        }
+
+        impl Format {
+            /// Every format, in the order of the table.
+            pub const ALL: [Self; [$($about),+].len()] = [$(Self::$format),+];
+
+            /// What people call a file of it.
+            pub const fn about(self) -> &'static str {
+                match self {
+                    $(Self::$format => $about,)+
+                }
+            }
+        }
+    };
+}
+
+formats! {
     /// HDF5: a timeline file of ours, or what `nsys export --type hdf` writes.
-    Hdf5,
+    Hdf5: "timeline file or HDF5 export of Nsight Systems",
     /// SQLite: what `nsys export --type sqlite` writes.
-    Sqlite,
+    Sqlite: "SQLite export of Nsight Systems",
     /// A report of Nsight Systems (`.nsys-rep`, `.qdrep`).
-    NsysReport,
+    NsysReport: "report of Nsight Systems",
     /// A raw capture of Nsight Systems (`.qdstrm`), of which only its importer makes a report.
-    NsysStream,
+    NsysStream: "raw capture of Nsight Systems",
     /// A Chrome trace, e.g. of PyTorch's Kineto, plain or gzip.
-    Kineto,
+    Kineto: "Chrome trace of PyTorch or another program",
     /// An archive (tar) of such traces, one for each process.
-    KinetoArchive,
+    KinetoArchive: "archive of Chrome traces",
     /// An `XSpace` message of JAX, XLA or TensorFlow.
-    XPlane,
+    XPlane: "XPlane profile of JAX or XLA",
     /// A compiled program of XLA, of a dump: an `HloProto` message (`.hlo.pb`), or a module's text.
-    Hlo,
+    Hlo: "compiled program of XLA",
     /// A report of Nsight Compute (`.ncu-rep`), which only ncu opens.
-    NcuReport,
+    NcuReport: "report of Nsight Compute",
     /// A page of such a report as CSV.
-    NcuCsv,
+    NcuCsv: "CSV page of Nsight Compute",
     /// A profile in the format of pprof, plain or gzip.
-    Pprof,
+    Pprof: "pprof profile",
     /// The file of a flight recorder.
-    Recorder,
+    Recorder: "file of a flight recorder",
     /// The file of a CUDA tracer, or what was drained of one.
-    Tracer,
+    Tracer: "file of a CUDA tracer",
 }
 
 /// The formats that are read, for people.

@@ -50,10 +50,7 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// The file is of no format that is known here.
-    #[error(
-        "{path}: no format that is read: neither an export or report of Nsight Systems, a Chrome trace, an XPlane, an HLO dump, a \
-         report of Nsight Compute or its CSV, a pprof profile, a flight recorder's file, a CUDA tracer's file, nor a timeline file"
-    )]
+    #[error("{path}: no format that is read; these are: {}", Format::ALL.map(Format::about).join(", "))]
     Unknown {
         /// Path of what was to be read, as the caller gave it.
         path: PathBuf,

@@ -14,6 +14,9 @@ const SUMMARY_SCHEMA: &str = "docs/summary.schema.json";
 /// Where the viewer's types of the catalogue of analyses are kept.
 const TYPESCRIPT: &str = "web/src/generated/catalogue.ts";
 
+/// Where the endings of profilers' files are kept, which the viewer offers.
+const ENDINGS: &str = "web/src/generated/endings.ts";
+
 /// Where the Python package's types of the catalogue are kept.
 const PYTHON: &str = "python/flopwatch/_catalogue.pyi";
 
@@ -29,6 +32,7 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     step("viewer's types of analyses", || {
         generated(cache, "typescript", TYPESCRIPT)
     })?;
+    step("viewer's endings of files", || generated(cache, "endings", ENDINGS))?;
     step("Python's types of analyses", || generated(cache, "python", PYTHON))?;
     step("OpenAPI document", || {
         example(cache, "flopwatch-operator", "openapi", OPENAPI)

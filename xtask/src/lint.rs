@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod chart;
+mod circles;
 #[cfg(test)]
 mod dashboards;
 mod dependencies;
@@ -67,12 +68,14 @@ pub(crate) fn compile(cache: &Cache) -> (Option<Artifacts>, Result<()>) {
     (built, checks.end())
 }
 
-/// Links between the documents, the paths that they name, the width of their lines, and names.
+/// Links between the documents, the paths that they name, the width of their lines, names, and
+/// circles of imports.
 pub(crate) fn links() -> Result<()> {
     links::check()?;
     paths::check()?;
     width::check()?;
-    names::check()
+    names::check()?;
+    circles::check()
 }
 
 /// All others, which nothing waits for.
@@ -95,6 +98,7 @@ impl Checks {
         self.run("paths in the documents", paths::check);
         self.run("lines of prose", width::check);
         self.run("names", names::check);
+        self.run("circles of imports", circles::check);
         self.run("chart", || {
             let chart = project::root()?.join("charts/flopwatch");
             let helm = HELM.build(cache)?.join("helm");

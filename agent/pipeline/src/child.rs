@@ -2,18 +2,17 @@
 //! another outside of a sandbox of its own. The profilers' own commands around a session run so,
 //! and DCGM's.
 
-use std::io::{self, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::io;
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::runtime::Builder;
+use tokio::time::timeout;
 
 /// Bytes of a program's output that are kept for messages: the end, where errors stand.
 const MAX_OUTPUT_BYTES: usize = 4096;
-/// Between two looks whether a program has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Why a program did not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +33,6 @@ pub enum Error {
         /// Time that the program had.
         limit: Duration,
     },
-    /// Nobody waits for it any more, and it was killed.
-    #[error("{what} was interrupted")]
-    GivenUp {
-        /// What the program was to do.
-        what: String,
-    },
     /// The program ended with another exit code than 0, or by a signal.
     #[error("{what} failed ({status}): {message}")]
     Failed {
@@ -54,123 +47,72 @@ pub enum Error {
 
 /// Runs a command; on success returns the end of its output as one line. The program is killed when
 /// the deadline passes or the future is dropped.
-pub async fn run(what: &str, mut command: Command, limit: Duration) -> Result<String, Error> {
-    let given_up = GivenUp(Arc::default());
-    let flag = Arc::clone(&given_up.0);
-    let name = what.to_owned();
-    let ran = tokio::task::spawn_blocking(move || run_until(&name, &mut command, limit, &flag)).await;
-    ran.unwrap_or_else(|error| {
-        Err(Error::Start {
-            what: what.to_owned(),
-            source: io::Error::other(error),
-        })
-    })
-}
-
-/// Set when whoever waits is dropped.
-struct GivenUp(Arc<AtomicBool>);
-
-impl Drop for GivenUp {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Runs a command on this thread; on success returns the end of its output as one line.
-pub fn run_here(what: &str, command: &mut Command, limit: Duration) -> Result<String, Error> {
-    run_until(what, command, limit, &AtomicBool::new(false))
-}
-
-fn run_until(what: &str, command: &mut Command, limit: Duration, given_up: &AtomicBool) -> Result<String, Error> {
+pub async fn run(what: &str, command: Command, limit: Duration) -> Result<String, Error> {
     let what = || what.to_owned();
     let started = |source| Error::Start { what: what(), source };
-    let begin = Instant::now();
+    let mut command = tokio::process::Command::from(command);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = Running(command.spawn().map_err(started)?);
-    // Errors first.
-    let streams = [reader(child.0.stderr.take()), reader(child.0.stdout.take())];
-    let mut said: [Option<Vec<u8>>; 2] = [None, None];
-    let mut ended = None;
-    while ended.is_none() || said.contains(&None) {
-        if given_up.load(Ordering::Relaxed) {
-            return Err(Error::GivenUp { what: what() });
-        }
-        let Some(left) = limit.checked_sub(begin.elapsed()) else {
-            return Err(Error::Deadline { what: what(), limit });
-        };
-        if ended.is_none() {
-            ended = child.0.try_wait().map_err(started)?;
-        }
-        for (stream, said) in streams.iter().zip(&mut said) {
-            if said.is_none() {
-                *said = stream.recv_timeout(POLL_INTERVAL.min(left)).ok();
-            }
-        }
-        if ended.is_none() && !said.contains(&None) {
-            pause(POLL_INTERVAL.min(left));
-        }
-    }
-    let message = last_words(&said);
-    match ended {
-        Some(status) if !status.success() => Err(Error::Failed {
-            what: what(),
-            status,
-            message,
-        }),
-        _ => Ok(message),
-    }
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this thread waits for the program and does nothing else"
-)]
-fn pause(time: Duration) {
-    thread::sleep(time);
-}
-
-/// A program that is ended with whoever waits for it.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended by itself meanwhile.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-/// Reads a stream on a thread of its own, and keeps its end.
-fn reader(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (told, read) = sync_channel(1);
-    thread::spawn(move || {
-        let mut kept = Vec::new();
-        if let Some(mut stream) = stream {
-            end_of(&mut stream, &mut kept);
-        }
-        // Nobody listens any more where it came too late.
-        told.send(kept).ok();
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = command.spawn().map_err(started)?;
+    let (errors, output) = (child.stderr.take(), child.stdout.take());
+    let ended = timeout(limit, async {
+        tokio::join!(end_of(errors), end_of(output), child.wait())
     });
-    read
+    let Ok((errors, output, status)) = ended.await else {
+        // Awaited, so that nothing of it is left. It may have ended by itself meanwhile.
+        child.kill().await.ok();
+        return Err(Error::Deadline { what: what(), limit });
+    };
+    let status = status.map_err(started)?;
+    // Errors first.
+    let message = last_words(&[errors, output]);
+    if status.success() {
+        return Ok(message);
+    }
+    Err(Error::Failed {
+        what: what(),
+        status,
+        message,
+    })
+}
+
+/// Runs a command for a caller that blocks, on a thread of its own; on success returns the end of
+/// its output as one line.
+pub fn run_here(what: &str, command: Command, limit: Duration) -> Result<String, Error> {
+    let failed = |source| Error::Start {
+        what: what.to_owned(),
+        source,
+    };
+    let work = || {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        runtime.block_on(run(what, command, limit))
+    };
+    let ended = thread::scope(|scope| scope.spawn(work).join());
+    ended.unwrap_or_else(|_panic| Err(failed(io::Error::other("the thread that waits for it ended early"))))
 }
 
 /// Reads to the end and keeps the last bytes.
-fn end_of(stream: &mut impl Read, kept: &mut Vec<u8>) {
+async fn end_of(stream: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let Some(mut stream) = stream else {
+        return kept;
+    };
     let mut buffer = vec![0; MAX_OUTPUT_BYTES];
-    while let Ok(read) = stream.read(&mut buffer)
+    while let Ok(read) = stream.read(&mut buffer).await
         && read > 0
     {
         kept.extend_from_slice(buffer.get(..read).unwrap_or_default());
         kept.drain(..kept.len().saturating_sub(MAX_OUTPUT_BYTES));
     }
+    kept
 }
 
 /// What a program said, as one line.
-fn last_words(said: &[Option<Vec<u8>>]) -> String {
-    let lines = said.iter().flatten().map(|bytes| one_line(bytes));
+fn last_words(said: &[Vec<u8>]) -> String {
+    let lines = said.iter().map(|bytes| one_line(bytes));
     let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
     lines.join("; ")
 }
@@ -183,6 +125,8 @@ fn one_line(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod crate_tests {
+    use std::time::Instant;
+
     use super::*;
 
     fn shell(script: &str) -> Command {
@@ -217,7 +161,7 @@ mod crate_tests {
 
     #[test]
     fn a_program_is_bounded_in_time_however_much_it_says() {
-        let message = |script: &str, limit| run_here("the reader", &mut shell(script), limit);
+        let message = |script: &str, limit| run_here("the reader", shell(script), limit);
         let (long, short) = (Duration::from_secs(20), Duration::from_millis(100));
         assert_eq!(message("echo hello; echo no >&2", long).unwrap(), "no; hello");
         assert!(matches!(message("echo no >&2; exit 3", long), Err(Error::Failed { message, .. }) if message == "no"));
@@ -231,7 +175,7 @@ mod crate_tests {
     fn what_a_program_leaves_behind_with_its_output_does_not_outlast_the_deadline() {
         let limit = Duration::from_millis(300);
         let begin = Instant::now();
-        let left = run_here("the importer", &mut shell("sleep 5 & exit 0"), limit);
+        let left = run_here("the importer", shell("sleep 5 & exit 0"), limit);
         assert!(matches!(left, Err(Error::Deadline { .. })), "{left:?}");
         assert!(begin.elapsed() < Duration::from_secs(4));
     }
@@ -242,7 +186,7 @@ mod crate_tests {
         let file = folder.path().join("done");
         let script = format!("sleep 1; touch {}", file.display());
         let waiting = run("the importer", shell(&script), Duration::from_secs(20));
-        assert!(tokio::time::timeout(Duration::from_millis(100), waiting).await.is_err());
+        assert!(timeout(Duration::from_millis(100), waiting).await.is_err());
         tokio::time::sleep(Duration::from_millis(1500)).await;
         assert!(!file.exists());
     }

@@ -38,6 +38,6 @@ impl Dcgm {
             command.args(["--host", host]);
         }
         command.arg(verb);
-        run_here(what, &mut command, COMMAND_TIMEOUT).map(drop)
+        run_here(what, command, COMMAND_TIMEOUT).map(drop)
     }
 }

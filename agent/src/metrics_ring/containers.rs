@@ -8,9 +8,8 @@ use flopwatch_attach::usage::{ContainerUsage, Pressure};
 use flopwatch_nvml::ProcessorClock;
 use flopwatch_pipeline::transform::EarlierSamples;
 
-use super::span::{Name, Span};
-use super::track::Track;
-use super::{CGROUP, rows};
+use super::span::{CGROUP, Name, Span};
+use super::track::{Track, rows};
 
 /// Containers that are kept, those that ended within the ring's length included.
 pub(super) const MAX_CONTAINERS: usize = 256;

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use flopwatch_nvml::{Metric, ProcessTotal, TimedReading, UnitReading};
 use flopwatch_pipeline::transform::EarlierSamples;
 
-use super::span::{Name, Span};
-use super::track::Track;
-use super::{NVML, rows};
+use super::span::{NVML, Name, Span};
+use super::track::{Track, rows};
 
 /// GPUs and partitions that are kept: eight GPUs of seven partitions each.
 pub(super) const MAX_UNITS: usize = 64;

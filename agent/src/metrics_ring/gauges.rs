@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
-use super::{CGROUP, NVML};
+use super::span::{CGROUP, NVML};
 
 /// Label values of what has no room.
 const KINDS: [&str; 2] = ["container", "device"];

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use flopwatch_nvml::ProcessorClock;
 
-use super::{CGROUP, ROUND_INTERVAL, Shared, utc_ns};
+use super::span::CGROUP;
+use super::track::ROUND_INTERVAL;
+use super::{Shared, utc_ns};
 
 /// Reads until the ring ends; waits while there is nothing to read.
 pub(super) fn run(shared: &Arc<Shared>) {

@@ -2,8 +2,12 @@
 
 use flopwatch_pipeline::transform::{EarlierSamples, SampledSeries};
 
-use super::ROUND_INTERVAL;
-use super::track::Track;
+use super::track::{ROUND_INTERVAL, Track};
+
+/// Source of what NVML said.
+pub(super) const NVML: &str = "nvml";
+/// Source of what the cgroups said.
+pub(super) const CGROUP: &str = "cgroup";
 
 /// From when to when, in ns since 1970; both ends belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

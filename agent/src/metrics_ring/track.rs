@@ -1,7 +1,10 @@
 //! Values of a few metrics over one shared axis of time: the newest of them, within a bound.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+/// Time between two rounds, each of which adds a row at most.
+pub(super) const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 /// A time is kept as the lower 32 bits of its ns since 1970 by this power of two: to 16 µs,
 /// unambiguous for 19 hours.
 const TIME_SHIFT: u32 = 14;
@@ -9,6 +12,12 @@ const TIME_SHIFT: u32 = 14;
 const SET_BACK: u64 = 10_000_000_000 >> TIME_SHIFT;
 /// Rows that a track has room for at first.
 const INITIAL_ROWS: usize = 64;
+
+/// Rows of a track that has one each so many rounds.
+pub(super) fn rows(length: Duration, rounds: usize) -> usize {
+    let all = usize::try_from(length.as_nanos() / ROUND_INTERVAL.as_nanos().max(1)).unwrap_or(usize::MAX);
+    (all / rounds.max(1)).saturating_add(1)
+}
 
 /// Rows of one time and `width` values each. A row takes 4 bytes and 4 for each value; a value has
 /// 24 bits of precision, and none is kept as NaN.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::finder::Finder;
-use super::{CGROUP, NVML, Shared, utc_ns};
+use super::span::{CGROUP, NVML};
+use super::{Shared, utc_ns};
 
 /// The ids of the containers that run on the node.
 pub(super) type Running = Box<dyn Fn() -> BTreeSet<String> + Send>;

@@ -20,6 +20,7 @@ mod open;
 mod outcome;
 mod prelude;
 mod produce;
+mod produced;
 mod publish;
 mod raw;
 mod resume;
@@ -36,19 +37,12 @@ mod window_cost;
 use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
-use flopwatch_api::reason::CaptureReason;
-use flopwatch_pipeline::failure::Failure;
 use kube::ResourceExt;
-use tokio::sync::watch;
 
 use crate::adoption::Journal;
-use crate::node::container_leases::CaptureLease;
+use crate::node::container_leases::{CaptureLease, Interrupts};
 use crate::node::{Node, journal};
-use crate::plan::Interrupt;
 use context::Context;
-
-/// What a live capture is told by others.
-pub type Interrupts = watch::Receiver<Option<Interrupt>>;
 
 /// Carries a new capture to its end.
 pub async fn run(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, lease: CaptureLease) {
@@ -70,14 +64,4 @@ pub async fn adopt(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, 
         Err(failed) => Err(failed),
     };
     finish::finish(cx, ended).await;
-}
-
-/// Runs what blocks on a thread of its own.
-async fn blocking<T: Send + 'static>(
-    reason: CaptureReason,
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(Failure::because(reason))?
 }

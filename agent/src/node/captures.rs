@@ -19,14 +19,14 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::adoption::Journal;
-use crate::node::capture::{self, Interrupts};
-use crate::node::container_leases::{CaptureLease, ContainerLease, ContainerLeases, Live};
+use crate::node::capture;
+use crate::node::capture_id::capture_id;
+use crate::node::container_leases::{CaptureLease, ContainerLease, ContainerLeases, Interrupts, Live};
+use crate::node::fleet_outbox::noted;
 use crate::node::journal;
 use crate::node::pace::Pace;
-use crate::node::sweep::capture_id;
-use crate::node::watched;
 use crate::node::writer::{self, Target};
-use crate::node::{Node, fleet_outbox};
+use crate::node::{Node, watched};
 use crate::plan::{CaptureAction, Holder, Interrupt, Observed, interrupt, is_waiting, plan, was_started};
 use crate::status::Draft;
 
@@ -425,9 +425,9 @@ async fn is_stored(node: &Node, capture: &Capture) -> Result<bool, Error> {
 async fn refuse(node: &Node, target: &Target, capture: &Capture, failure: &Failure) -> Result<(), Error> {
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
     draft.fail(failure, None, Timestamp::now());
-    let row = fleet_outbox::note(node, capture).await;
+    let row = noted::note(node, capture).await;
     apply_if_changed(target, capture, &draft).await?;
-    fleet_outbox::settle_noted(node, capture, row, draft.status()).await;
+    noted::settle(node, capture, row, draft.status()).await;
     node.metrics.capture_ended(failure.reason);
     info!(capture = display_name(capture), reason = %failure.reason, why = failure.message, "refused");
     Ok(())

@@ -15,6 +15,9 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, watch};
 use super::writer::Target;
 use crate::plan::Interrupt;
 
+/// What a live capture is told by others.
+pub type Interrupts = watch::Receiver<Option<Interrupt>>;
+
 /// A capture whose task runs.
 #[derive(Debug)]
 pub(super) struct Live {

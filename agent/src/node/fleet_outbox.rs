@@ -2,12 +2,12 @@
 //!
 //! A capture's row is made of its final status, once the API server has that: what ended twice, by
 //! two agents, ended once. Until then the journal holds what identifies it, and an agent that comes
-//! after finds it there ([`recover`]). The files wait in a folder of the node and are copied in the
-//! background; no capture and no status waits for them.
+//! after finds it there ([`noted::recover`]). The files wait in a folder of the node and are copied
+//! in the background; no capture and no status waits for them.
 
+pub mod noted;
 mod spool;
 
-use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use flopwatch_fleet::{CaptureRow, FilePath, PathError, Table, WriteError, write_
 use flopwatch_pipeline::disk::Floor;
 use flopwatch_pipeline::failure::chain;
 use flopwatch_pipeline::fleet_rows::ROWS;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 use tokio::sync::Notify;
 use tokio::task::JoinError;
 use tokio::time::{sleep, timeout};
-use tracing::{info, warn};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
-use crate::adoption::Journal;
 use crate::fleet_rows::{concluded, identity};
 use crate::metrics::{FleetMetrics, FleetResult, Metrics};
-use crate::node::writer::Target;
-use crate::node::{Node, Options, journal, pods, spool as captures};
+use crate::node::pods::{self, Pods};
+use crate::node::{Options, spool as captures};
 use spool::{Spool, SpoolError, Waiting};
 
 /// Most files that wait.
@@ -93,12 +93,17 @@ impl Fleet {
         })
     }
 
-    /// What identifies a capture of that node, as far as its pod is there; `known` of it where it
-    /// is not.
-    pub(super) fn identity(&self, node: &Node, capture: &Capture, known: Option<&CaptureRow>) -> CaptureRow {
+    /// What identifies a capture of the node of that name, as far as its pod is there; `known` of
+    /// it where it is not.
+    pub(super) fn identity(
+        &self,
+        (node, pods): (&str, &Pods),
+        capture: &Capture,
+        known: Option<&CaptureRow>,
+    ) -> CaptureRow {
         let namespace = capture.namespace().unwrap_or_default();
-        let pod = pods::find(&node.pods, &namespace, &capture.spec.pod_ref);
-        let found = identity(&self.cluster, &node.name, capture, pod.as_deref());
+        let pod = pods::find(pods, &namespace, &capture.spec.pod_ref);
+        let found = identity(&self.cluster, node, capture, pod.as_deref());
         match known {
             Some(known) if pod.is_none() => known.clone(),
             Some(known) => CaptureRow {
@@ -189,6 +194,28 @@ impl Fleet {
         Ok(())
     }
 
+    /// Copies waiting files until `stop` is told.
+    pub async fn keep_copying(&self, stop: &CancellationToken) {
+        let copying = async {
+            let mut pause = MIN_RETRY_INTERVAL;
+            loop {
+                match self.copy().await {
+                    Ok(()) => {
+                        pause = MIN_RETRY_INTERVAL;
+                        self.added.notified().await;
+                    }
+                    Err(error) => {
+                        self.metrics.files(FleetResult::Failed, 1);
+                        warn!(error = %chain(&error), ?pause, "the object store did not take a file of the fleet, trying again");
+                        sleep(pause).await;
+                        pause = LONGEST_PAUSE.min(pause * 2);
+                    }
+                }
+            }
+        };
+        stop.run_until_cancelled(copying).await;
+    }
+
     async fn put(&self, one: &Waiting, content: Vec<u8>) -> Result<(), ObjectStoreError> {
         let path = one.path.to_string();
         let put = timeout(COPY_TIMEOUT, self.bucket.put_fleet_file(&path, content.into())).await;
@@ -236,110 +263,4 @@ fn keep(spool: &Spool, floor: Floor, row: CaptureRow, status: &CaptureStatus, ro
         }
         other => Ok(other?),
     }
-}
-
-/// Copies waiting files until the node is told to stop.
-pub async fn keep_copying(node: Arc<Node>) {
-    let Some(fleet) = &node.fleet else { return };
-    let copying = async {
-        let mut pause = MIN_RETRY_INTERVAL;
-        loop {
-            match fleet.copy().await {
-                Ok(()) => {
-                    pause = MIN_RETRY_INTERVAL;
-                    fleet.added.notified().await;
-                }
-                Err(error) => {
-                    fleet.metrics.files(FleetResult::Failed, 1);
-                    warn!(error = %chain(&error), ?pause, "the object store did not take a file of the fleet, trying again");
-                    sleep(pause).await;
-                    pause = LONGEST_PAUSE.min(pause * 2);
-                }
-            }
-        }
-    };
-    node.stop.run_until_cancelled(copying).await;
-}
-
-/// Writes down a capture that ends without having begun, so that its row is not lost with this
-/// process.
-pub(super) async fn note(node: &Node, capture: &Capture) -> Option<CaptureRow> {
-    let fleet = node.fleet.as_ref()?;
-    let row = fleet.identity(node, capture, None);
-    let journal = Journal {
-        fleet: Some(Box::new(row.clone())),
-        ..Journal::default()
-    };
-    let file = journal::path(&node.spool, &capture.uid().unwrap_or_default());
-    let written = blocking(move || journal::write(&file, &journal)).await;
-    if let Ok(Err(failure)) = written {
-        warn!(
-            why = failure.message,
-            "a restart now would lose the capture's row of the fleet"
-        );
-    }
-    Some(row)
-}
-
-/// Keeps the row of a capture that was [noted](note) and has its end.
-pub(super) async fn settle_noted(node: &Node, capture: &Capture, row: Option<CaptureRow>, status: &CaptureStatus) {
-    let (Some(fleet), Some(row)) = (&node.fleet, row) else {
-        return;
-    };
-    let uid = capture.uid().unwrap_or_default();
-    fleet.settle(row, status, &node.spool.join(&uid)).await;
-    journal::remove(&journal::path(&node.spool, &uid));
-}
-
-/// Keeps the rows of captures that ended while their agent did: their journals are there, and
-/// `keep` does not name them as under way. Gives those whose end is not known yet, which are to be
-/// kept.
-pub async fn recover(node: &Node, keep: impl Fn(&str) -> bool) -> HashSet<String> {
-    let mut unknown = HashSet::new();
-    let Some(fleet) = &node.fleet else { return unknown };
-    for uid in ended(&node.spool, keep).await {
-        let kept = journal::read(&journal::path(&node.spool, &uid));
-        let Some(row) = kept.and_then(|journal| journal.fleet) else {
-            continue;
-        };
-        let api: Api<Capture> = Api::namespaced(node.client.clone(), &row.namespace);
-        match Target::named(api, &row.capture, &uid).read().await {
-            Ok(Some(capture)) if capture.is_decided() => {
-                info!(
-                    capture = row.capture,
-                    "kept the row of a capture whose agent ended with it"
-                );
-                let status = capture.status.unwrap_or_default();
-                fleet.settle(*row, &status, &node.spool.join(&uid)).await;
-            }
-            Ok(Some(_)) => drop(unknown.insert(uid)),
-            Ok(None) => {
-                warn!(
-                    capture = row.capture,
-                    "a capture is gone before its row of the fleet was kept"
-                );
-                fleet.metrics.files(FleetResult::Dropped, 1);
-            }
-            Err(error) => {
-                warn!(capture = row.capture, error = %chain(&error), "whether a capture ended is not known; its row is kept later");
-                unknown.insert(uid);
-            }
-        }
-    }
-    unknown
-}
-
-/// UIDs of the spool's journals whose captures are not under way.
-async fn ended(spool: &Path, keep: impl Fn(&str) -> bool) -> Vec<String> {
-    let mut found = Vec::new();
-    // The sweep that follows says that it cannot be read.
-    let Ok(mut entries) = tokio::fs::read_dir(spool).await else {
-        return found;
-    };
-    while let Ok(Some(entry)) = entries.next_entry().await {
-        let name = entry.file_name();
-        let uid = name.to_str().and_then(|name| name.strip_suffix(".json"));
-        found.extend(uid.filter(|uid| !keep(uid)).map(str::to_owned));
-    }
-    found
 }

@@ -15,7 +15,8 @@ use flopwatch_pipeline::steps::{self, ChildRunner};
 use kube::Client;
 use prometheus::Registry;
 
-use super::{Error, Options, io_error};
+use super::error::io_error;
+use super::{Error, Options};
 use crate::metrics::Metrics;
 use crate::observability;
 

@@ -18,8 +18,10 @@ use tokio::sync::Notify;
 use tokio::time::{Interval, sleep};
 use tracing::{info, warn};
 
+use crate::node::capture_id::capture_id;
 use crate::node::captures::Captures;
-use crate::node::{Node, fleet_outbox, journal, orphans};
+use crate::node::fleet_outbox::noted;
+use crate::node::{Node, journal, orphans};
 
 /// Captures in one answer of the API server.
 const CAPTURES_PER_PAGE: u32 = 500;
@@ -88,7 +90,7 @@ pub async fn sweep(node: &Arc<Node>, captures: &Arc<Captures>, listed: Listed) {
     let keep = move |uid: &str| undecided.contains(uid) || watched.is_live(uid);
     // By what journals name, so that it is looked for again where this agent ends meanwhile.
     orphans::sweep(node, ours, keep.clone()).await;
-    let unsettled = fleet_outbox::recover(node, &keep).await;
+    let unsettled = noted::recover(node, &keep).await;
     let keep = |uid: &str| keep(uid) || unsettled.contains(uid);
     sweep_spool(&node.spool, &node.steps, keep).await;
 }
@@ -169,15 +171,6 @@ async fn sweep_spool(spool: &Path, steps: &ChildRunner, keep: impl Fn(&str) -> b
         } else {
             journal::remove(&path);
         }
-    }
-}
-
-/// How the store names a capture.
-pub(super) fn capture_id(capture: &impl ResourceExt) -> CaptureId {
-    CaptureId {
-        namespace: capture.namespace().unwrap_or_default(),
-        name: capture.name_any(),
-        uid: capture.uid().unwrap_or_default(),
     }
 }
 

@@ -5,11 +5,11 @@ use flopwatch_analysis::{Definition, InputCount, Listing, Part, Request, Request
 use flopwatch_mcp::Search;
 use flopwatch_model::{Category, Loss, Source};
 use flopwatch_summary::{GpuBusy, ProfiledCount, Summary};
+use flopwatch_trace::Format;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::library::OpenCapture;
-use super::listing::words;
 
 /// What a capture holds.
 #[derive(Debug, Serialize)]
@@ -63,7 +63,7 @@ impl<'a> Contents<'a> {
         });
         Self {
             file: &capture.name,
-            format: capture.format.map(words),
+            format: capture.format.map(Format::about),
             session_id: &summary.session_id,
             source: &summary.source,
             window_ns: summary.window_ns,

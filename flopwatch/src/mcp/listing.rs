@@ -3,7 +3,6 @@
 use std::fs::{DirEntry, Metadata};
 use std::path::{Path, PathBuf};
 
-use flopwatch_trace::Format;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -110,7 +109,7 @@ impl Walk {
         match flopwatch_trace::detect(path) {
             Ok(Some(format)) => self.captures.push(ListedCapture {
                 file: allowed.name_of(path),
-                format: words(format),
+                format: format.about(),
                 bytes: metadata.len(),
                 modified: metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok()),
             }),
@@ -142,25 +141,6 @@ impl Walk {
 fn is_hidden(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default();
     name.as_encoded_bytes().starts_with(b".")
-}
-
-/// A format for people.
-pub(super) const fn words(format: Format) -> &'static str {
-    match format {
-        Format::Hdf5 => "HDF5: a timeline file, or an export of Nsight Systems",
-        Format::Sqlite => "SQLite: an export of Nsight Systems",
-        Format::NsysReport => "report of Nsight Systems",
-        Format::NsysStream => "raw capture of Nsight Systems",
-        Format::Kineto => "JSON: a Chrome trace, such as PyTorch's",
-        Format::KinetoArchive => "archive of Chrome traces",
-        Format::XPlane => "XPlane profile of JAX or XLA",
-        Format::Hlo => "compiled program of XLA",
-        Format::NcuReport => "report of Nsight Compute",
-        Format::NcuCsv => "CSV page of Nsight Compute",
-        Format::Pprof => "pprof profile",
-        Format::Recorder => "file of a flight recorder",
-        Format::Tracer => "file of a CUDA tracer",
-    }
 }
 
 #[cfg(test)]

@@ -1,2 +1,7 @@
+import { RAW_ENDINGS } from "../generated/endings";
+
+/** Endings of files that other programs than a session's profilers write. */
+const FOREIGN = ["h5", "hdf5", "sqlite", "qdrep", "qdstrm", "json", "gz", "pb", "prof", "csv"];
+
 /** Endings of the files that are offered where a capture is chosen. */
-export const CAPTURE_ENDINGS = ".h5,.hdf5,.sqlite,.nsys-rep,.qdrep,.qdstrm,.json,.gz,.pb,.prof,.csv,.ncu-rep";
+export const CAPTURE_ENDINGS = [...new Set([...FOREIGN, ...RAW_ENDINGS])].map((ending) => `.${ending}`).join(",");

@@ -12,6 +12,7 @@ test.each([
 test.each([
   ["hta_control.json.gz", "Timeline", "hta_control – Timeline – Flopwatch"],
   ["run.1.pt.trace.json.gz", "Overview", "run.1 – Overview – Flopwatch"],
+  ["capture.cuda-trace", "Overview", "capture – Overview – Flopwatch"],
   ["0badcafe", "Tables", "0badcafe – Tables – Flopwatch"],
   [".h5", "Tables", ".h5 – Tables – Flopwatch"],
   [undefined, "Sessions", "Sessions – Flopwatch"],

@@ -1,7 +1,11 @@
 /** What a file is called where it is told apart from others: in the header, and in the tabs of the browser. */
 
+import { RAW_ENDINGS } from "../generated/endings";
+
+const FOREIGN = ["pt", "trace", "json", "gz", "h5", "hdf5", "sqlite", "qdrep", "qdstrm", "xplane", "hlo", "pb", "prof", "pprof", "csv", "txt"];
+
 /** Endings of files of captures; one name may have several. */
-const ENDINGS = /(\.(pt|trace|json|gz|h5|hdf5|sqlite|nsys-rep|qdrep|qdstrm|xplane|hlo|pb|prof|pprof|ncu-rep|csv|txt|ring|tar))+$/i;
+const ENDINGS = new RegExp(`(\\.(${[...FOREIGN, ...RAW_ENDINGS].join("|")}))+$`, "i");
 
 /**
  * The name of a file at an address that comes with none: of a gateway's capture its session's id, of an agent's the capture's name, else the

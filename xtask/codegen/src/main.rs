@@ -4,7 +4,7 @@ use std::env::args_os;
 use std::fs::write;
 
 use anyhow::{Context, Result, bail};
-use flopwatch_codegen::{python, typescript};
+use flopwatch_codegen::{endings, python, typescript};
 use flopwatch_summary::json_schema;
 
 fn main() -> Result<()> {
@@ -15,9 +15,10 @@ fn main() -> Result<()> {
     let text = match what.to_str() {
         Some("summary-schema") => json_schema()?,
         Some("typescript") => typescript()?,
+        Some("endings") => endings()?,
         Some("python") => python()?,
         _ => bail!(
-            "there are summary-schema, typescript and python, not {}",
+            "there are summary-schema, typescript, endings and python, not {}",
             what.display()
         ),
     };

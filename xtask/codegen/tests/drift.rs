@@ -1,11 +1,15 @@
-//! The committed files that are generated of the catalogue are those that it gives.
+//! The committed files that are generated of the catalogue and of the table of profilers are those
+//! that these give.
 
 use flopwatch_analysis::catalogue::CATALOGUE;
 use flopwatch_analysis::{InputCount, Listing, ResultType};
-use flopwatch_codegen::{python, typescript};
+use flopwatch_codegen::{endings, python, typescript};
 
 /// Where the viewer's types are kept, as `cargo xtask codegen` writes them.
 const TYPESCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/src/generated/catalogue.ts");
+
+/// Where the endings of profilers' files are kept, as `cargo xtask codegen` writes them.
+const ENDINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/src/generated/endings.ts");
 
 /// Where the Python package's types are kept, as `cargo xtask codegen` writes them.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/flopwatch/_catalogue.pyi");
@@ -21,6 +25,15 @@ fn the_viewers_types_are_those_of_the_catalogue() {
         assert!(made.contains(&format!("\"name\": \"{}\"", definition.name)));
     }
     assert_eq!(Listing::all().len(), CATALOGUE.len());
+}
+
+#[test]
+fn the_viewers_endings_are_those_of_the_profilers_files() {
+    let made = endings().unwrap();
+    assert!(
+        std::fs::read_to_string(ENDINGS).unwrap_or_default() == made,
+        "web/src/generated/endings.ts drifted: run `cargo xtask codegen`"
+    );
 }
 
 #[test]

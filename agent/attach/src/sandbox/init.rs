@@ -13,8 +13,9 @@ use rustix::process::{
 };
 
 use super::namespaces::Space;
+use super::stage::{Stage, at};
 use super::work::{self, Work};
-use super::{MemoryBound, Sandboxed, Stage, at, root};
+use super::{MemoryBound, Sandboxed, root};
 use crate::privilege;
 use crate::reexec::{Report, ToolEnd};
 use crate::seccomp::{self, Profile};

@@ -6,7 +6,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::ForkResult;
 use rustix::thread::{CapabilitySet, capabilities};
 
-use super::{Stage, at};
+use super::stage::{Stage, at};
 use crate::fork::{exit_now, fork};
 
 /// What was reached.

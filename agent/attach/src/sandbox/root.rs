@@ -13,7 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::{Sandboxed, Stage, at};
+use super::Sandboxed;
+use super::stage::{Stage, at};
 use crate::mounts;
 
 /// What programs need of any system, where it is there: a link stays a link.

@@ -14,7 +14,8 @@ use rustix::process::{
     pidfd_send_signal, set_parent_process_death_signal, setpriority_process, setsid, waitpid,
 };
 
-use super::{Sandboxed, Stage, Work, at, init, namespaces};
+use super::stage::{Stage, at};
+use super::{Sandboxed, Work, init, namespaces};
 use crate::reexec::{Report, ToolEnd};
 
 /// Lowest niceness of a tool: what else runs on the node comes first.

@@ -14,7 +14,7 @@ use nix::mount::{MsFlags, mount};
 use nix::unistd::ForkResult;
 use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
-use super::{Stage, at};
+use super::stage::{Stage, at};
 use crate::descriptors;
 use crate::fork::{exit_now, fork};
 

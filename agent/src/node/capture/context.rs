@@ -15,11 +15,10 @@ use flopwatch_pipeline::transform::Samples;
 use kube::ResourceExt;
 use tracing::info;
 
-use super::produce::Produced;
+use super::produced::Produced;
 use super::window_cost::Overhead;
-use super::{Interrupts, blocking};
 use crate::adoption::{Attached, Journal};
-use crate::node::container_leases::CaptureLease;
+use crate::node::container_leases::{CaptureLease, Interrupts};
 use crate::node::starts::PendingStart;
 use crate::node::writer::{Target, Writer};
 use crate::node::{Node, journal, pods};
@@ -236,4 +235,14 @@ impl<'a> Context<'a> {
     pub(super) fn write(&self) {
         self.writer.write(self.draft.status().clone());
     }
+}
+
+/// Runs what blocks on a thread of its own.
+pub(super) async fn blocking<T: Send + 'static>(
+    reason: CaptureReason,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(Failure::because(reason))?
 }

@@ -16,8 +16,8 @@ use flopwatch_pipeline::transform::{Job, Samples, read_samples, read_summary};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::context::Context;
-use super::{blocking, produce};
+use super::context::{Context, blocking};
+use super::produce;
 use crate::adoption::Attached;
 use crate::profilers::recorder::ring::{self, RingError};
 

@@ -10,10 +10,10 @@ use tracing::warn;
 
 use super::context::Context;
 use super::outcome::{Failed, Published, Replication};
-use super::produce::Produced;
+use super::produced::Produced;
 use super::store;
 use crate::adoption::{Collection, ProducedArtifacts};
-use crate::node::sweep::capture_id;
+use crate::node::capture_id::capture_id;
 
 /// Publishes the files that were made, or those that an earlier agent stored.
 pub(super) async fn step(

@@ -7,10 +7,10 @@ use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::folder;
 use tracing::info;
 
-use super::context::Context;
+use super::context::{Context, blocking};
 use super::finish::clean_container;
 use super::outcome::Failed;
-use super::{blocking, memory, publish, task};
+use super::{memory, publish, task};
 use crate::adoption::{Adoption, Attached, Collection, Journal, Stage, World, adopt};
 use crate::profilers::Observed;
 

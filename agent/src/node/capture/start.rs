@@ -10,8 +10,7 @@ use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
 
 use super::attach::{TARGET_POLL_INTERVAL, TARGET_TIMEOUT, attribute, pick};
-use super::blocking;
-use super::context::Context;
+use super::context::{Context, blocking};
 use crate::adoption::Attached;
 use crate::node::pods;
 use crate::node::starts::PendingStart;

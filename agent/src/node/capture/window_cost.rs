@@ -17,7 +17,7 @@ use tracing::info;
 
 use super::context::Context;
 use super::memory::{self, MemoryWatch};
-use super::produce::Produced;
+use super::produced::Produced;
 use super::scrape::Scraper;
 use crate::adoption::{Attached, Collection};
 use crate::node::Node;

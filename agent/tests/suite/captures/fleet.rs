@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::Parser;
-use flopwatch_agent::node::fleet_outbox::recover;
+use flopwatch_agent::node::fleet_outbox::noted::recover;
 use flopwatch_artifacts::object_store::{Bucket, Limits, StoreArguments};
 use flopwatch_bucket_rig::{BUCKET, S3Server};
 use flopwatch_fleet::{CaptureRow, FilePath, Limits as ReadLimits, Row, Table, read_captures, read_rows};

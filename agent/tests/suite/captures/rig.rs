@@ -10,7 +10,7 @@ use flopwatch_agent::metrics::Metrics;
 use flopwatch_agent::node::captures::Captures;
 use flopwatch_agent::node::clock::ServerClock;
 use flopwatch_agent::node::entering::Entering;
-use flopwatch_agent::node::fleet_outbox::{self, Fleet};
+use flopwatch_agent::node::fleet_outbox::Fleet;
 use flopwatch_agent::node::heartbeats::Heartbeats;
 use flopwatch_agent::node::starts::Starts;
 use flopwatch_agent::node::storage::Storage;
@@ -306,11 +306,17 @@ impl Rig {
         let watching = tokio::spawn(pod_watch.for_each(|_| std::future::ready(())));
         known.wait_until_ready().await.unwrap();
         let (captures, control) = Captures::new(Arc::clone(&node));
+        let copied = Arc::clone(&node);
+        let copying = async move {
+            if let Some(fleet) = &copied.fleet {
+                fleet.keep_copying(&copied.stop).await;
+            }
+        };
         let tasks = vec![
             watching,
             tokio::spawn(control),
             tokio::spawn(Arc::clone(&captures).end_gone()),
-            tokio::spawn(fleet_outbox::keep_copying(Arc::clone(&node))),
+            tokio::spawn(copying),
         ];
         Life {
             node,

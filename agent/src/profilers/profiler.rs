@@ -1,0 +1,264 @@
+//! What a profiler answers and does for a capture, and what it leaves.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flopwatch_api::capability::Capability;
+use flopwatch_api::capture::{CategoryCount, LiveFigures, TracedCategory};
+use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_model::Category;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::products::Recipe;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
+use flopwatch_pipeline::transform::Samples;
+use k8s_openapi::api::core::v1::Pod;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::containers::Probed;
+use super::facts::Facts;
+use super::findings::Findings;
+use super::site::Site;
+use crate::nsys_versions::NsysVersions;
+
+/// How long a profiler may take to stop, where it does not say otherwise: longer than any of them
+/// waits for what its program writes.
+pub const STOP_TIMEOUT: Duration = Duration::from_mins(15);
+
+/// One way to profile a container. Every call may block, but is bounded.
+pub trait Profiler: fmt::Debug + Send + Sync {
+    /// What the journal holds of a collection of this profiler.
+    type State: Serialize + DeserializeOwned;
+
+    /// The profiler's name in requests, statuses and journals.
+    fn type_(&self) -> ProfilerType;
+
+    /// Variables of a container's first process that it decides by.
+    fn variables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Keeps what this profiler alone looks for in a container, whose processes have mapped these
+    /// libraries. A look changes nothing there, and takes a few seconds at most.
+    fn inspect(&self, _procfs: &Procfs, _processes: &[(ProcessId, Mapped)], _found: &mut Findings) {}
+
+    /// Whether it can be used on a container, with the reason and the remedy where it cannot.
+    fn capability(&self, facts: &Facts) -> Capability;
+
+    /// The state with which it would collect what `spec` asks for in a container that was probed.
+    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<Self::State, Failure>;
+
+    /// The state with which it publishes what the node kept of a container that has ended; none
+    /// where that is nothing of its own.
+    fn attach_to_kept(&self, _kept: Remains) -> Option<Self::State> {
+        None
+    }
+
+    /// Whether its captures hold events. One without them is no answer to a session that requires
+    /// some.
+    fn records_events(&self) -> bool {
+        true
+    }
+
+    /// The end of the time that it looks back on, in ns since the Unix epoch, where it publishes
+    /// what was recorded before `now`: there is no window to wait for.
+    fn looks_back(&self, _state: &Self::State, _now_utc_ns: u64) -> Result<Option<u64>, Failure> {
+        Ok(None)
+    }
+
+    /// Categories of which any must hold events, where the session lists none and the program does
+    /// not use CUDA.
+    fn expects(&self) -> &'static [Category] {
+        &[Category::NvtxRange]
+    }
+
+    /// The state of a collection that begins anew, where one that an earlier agent started may
+    /// still be at work in the container.
+    fn follow(&self, _earlier: &Self::State, state: Self::State) -> Result<Self::State, Failure> {
+        Ok(state)
+    }
+
+    /// Fails where its capture could not hold what the session asks for.
+    fn covers(&self, _spec: &ProfilerSpec, _require: &[Category], _state: &Self::State) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Why `Auto` passes it over where it is open: it takes whoever asks for it by name alone. None
+    /// where `Auto` may take it.
+    fn passed_over(&self, _state: &Self::State) -> Option<String> {
+        None
+    }
+
+    /// What the journal has to hold before the collection is started: the state, with what was
+    /// found out for the start.
+    fn prepare(&self, _site: &Site, state: Self::State) -> Result<Self::State, Failure> {
+        Ok(state)
+    }
+
+    /// Starts the collection. What is started outside of this process must end by itself if the
+    /// agent does not come back.
+    fn start(&self, site: &Site, state: &Self::State) -> Result<(), Failure>;
+
+    /// Whether a start that failed is worth another one, which is prepared anew: nothing was begun
+    /// in the container, and what was in the way passes.
+    fn starts_again(&self, _site: &Site) -> bool {
+        false
+    }
+
+    /// Fails when the collection has ended before its time: what is left of the window shows
+    /// nothing. Asked about once a second.
+    fn check(&self, _site: &Site, _state: &Self::State) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Whether all is recorded that was asked for, so that the window need not stay open. Asked
+    /// about once a second.
+    fn is_complete(&self, _site: &Site, _state: &Self::State) -> bool {
+        false
+    }
+
+    /// What the open window has recorded so far; none where that is not known before its end. It is
+    /// asked about as often as progress is told, and waits for nothing.
+    fn live(&self, _site: &Site) -> Option<LiveFigures> {
+        None
+    }
+
+    /// Whether the program has ended whose end ends the window.
+    fn has_ended(&self, site: &Site) -> bool {
+        !site.containers.is_alive(site.process)
+    }
+
+    /// Where a collection stands that an earlier agent started. No site: the container ended, or
+    /// another of its name runs.
+    fn observe(&self, site: Option<&Site>, state: &Self::State) -> Result<Observed, Failure>;
+
+    /// Fails where the GPU samples that were taken beside the collection are all of it, and there
+    /// are none.
+    fn accept(&self, _samples: &Samples) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Processor time that its own processes in the container have used so far; none where it has
+    /// none that are known.
+    fn processor_time(&self, _site: &Site) -> Option<Duration> {
+        None
+    }
+
+    /// Whether a window can be ended for the memory that it takes.
+    fn can_be_ended(&self) -> bool {
+        true
+    }
+
+    /// Bytes of memory that a window may take before it is seen to take too much and has ended:
+    /// they must be left for it to begin.
+    fn memory_to_begin(&self, _state: &Self::State) -> Result<u64, Failure> {
+        Ok(0)
+    }
+
+    /// Bytes of the program's memory that the end of a window takes at the most, for each byte that
+    /// the window took.
+    fn memory_to_end(&self) -> u64 {
+        0
+    }
+
+    /// The window that a collection was prepared with, where it is shorter than was asked for: its
+    /// profiler cannot be ended, and there is no room for more.
+    fn shortened(&self, _state: &Self::State) -> Result<Option<Shortened>, Failure> {
+        Ok(None)
+    }
+
+    /// What [`Profiler::stop`] does, for the capture's status.
+    fn stopping(&self) -> &'static str;
+
+    /// How long [`Profiler::stop`] may take. What waits beyond that is left behind, and the capture
+    /// fails.
+    fn stop_timeout(&self, _state: &Self::State) -> Result<Duration, Failure> {
+        Ok(STOP_TIMEOUT)
+    }
+
+    /// Ends the collection and brings its raw files into the capture's folder, while `goes_on` says
+    /// so.
+    fn stop(&self, site: &Site, state: &Self::State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure>;
+
+    /// The raw files of a collection that was stopped; none unless all of them are in the capture's
+    /// folder, whole.
+    fn raw_files(&self, folder: &Path) -> Option<RawFiles>;
+
+    /// Ends a collection that may run and throws away what it recorded. Safe to run twice; what
+    /// does not work is logged.
+    fn discard(&self, site: &Site);
+
+    /// How the raw files become what the transform reads.
+    fn steps(
+        &self,
+        state: &Self::State,
+        raw: &RawFiles,
+        sandbox: &SandboxDir,
+        nsys_versions: &NsysVersions,
+    ) -> Result<Recipe, Failure>;
+
+    /// Files of the collection that only its own tools read, each with the name under which it is
+    /// published as Raw where those made no report of them.
+    fn unread(&self, _raw: &RawFiles) -> Vec<(String, PathBuf)> {
+        Vec::new()
+    }
+
+    /// What came of each category that it traced, in its own words; empty where it does not trace
+    /// by category.
+    fn outcomes(&self, _state: &Self::State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
+        Ok(Vec::new())
+    }
+}
+
+/// What the node kept of a container that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remains {
+    /// The copy of what was recorded.
+    pub file: PathBuf,
+    /// When the container ended, in ns since the Unix epoch.
+    pub ended_utc_ns: u64,
+}
+
+/// A window that is shorter than was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortened {
+    /// Length of the window.
+    pub length: Duration,
+    /// Why, with the figures.
+    pub why: String,
+}
+
+/// Where a collection stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// The collection runs.
+    Collecting,
+    /// It has ended, and a stop brings what it recorded, or the reason why there is nothing.
+    Done,
+    /// What it recorded is lost: with a reason, or where there is none, so that it can be recorded
+    /// anew.
+    Gone(Option<Failure>),
+}
+
+/// What a collection left in its capture's folder: files that are there only when they are whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawFiles {
+    folder: PathBuf,
+}
+
+impl RawFiles {
+    /// The files of those names in a folder; none unless all are there.
+    pub fn find(folder: &Path, names: &[&str]) -> Option<Self> {
+        let all = names.iter().all(|name| folder.join(name).is_file());
+        all.then(|| Self {
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// The path of one of them.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
