@@ -15,5 +15,7 @@ pub fn endings() -> Result<String, serde_json::Error> {
     let endings: BTreeSet<_> = raw_files().filter_map(|file| ending(file.name)).collect();
     let endings = serde_json::to_string_pretty(&endings)?;
     let about = "/** How the names of profilers' files end among a capture's artifacts. */";
-    Ok(format!("{HEAD}\n{about}\nexport const RAW_ENDINGS = {endings} as const;\n"))
+    Ok(format!(
+        "{HEAD}\n{about}\nexport const RAW_ENDINGS = {endings} as const;\n"
+    ))
 }

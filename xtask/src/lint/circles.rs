@@ -116,7 +116,11 @@ impl Source {
         let (is_public, rest) = after_visibility(statement);
         let tree = rest.strip_prefix("use ").unwrap_or(rest);
         let tree = tree.split_once(';').map_or(tree, |(tree, _)| tree);
-        let names = if is_public { &mut self.exports } else { &mut self.imports };
+        let names = if is_public {
+            &mut self.exports
+        } else {
+            &mut self.imports
+        };
         leaves(&[], tree, names);
     }
 
@@ -184,7 +188,9 @@ fn leaves(prefix: &[String], tree: &str, names: &mut Vec<(String, Vec<String>)>)
             Some((head, rest)) => (head, rest.rsplit_once('}').map(|(inner, _)| inner)),
             None => (part, None),
         };
-        let (path, alias) = path.split_once(" as ").map_or((path, None), |(path, alias)| (path, Some(alias)));
+        let (path, alias) = path
+            .split_once(" as ")
+            .map_or((path, None), |(path, alias)| (path, Some(alias)));
         let mut path: Vec<String> = prefix.iter().cloned().chain(segments(path)).collect();
         if let Some(inner) = inner {
             leaves(&path, inner, names);
@@ -211,7 +217,10 @@ fn branches(tree: &str) -> Vec<&str> {
         }
         character == ',' && depth == 0
     };
-    tree.split(outermost).map(str::trim).filter(|part| !part.is_empty()).collect()
+    tree.split(outermost)
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect()
 }
 
 /// The module that defines what a path names in a module; none for a module itself and for what
@@ -308,7 +317,8 @@ mod tests {
             .map(|(file, text)| (module_of(file).unwrap().1, Source::of(text)));
         let sources: Sources = sources.collect();
         let circles = circles(&sources);
-        let names = |circle: &BTreeSet<&Module>| -> Vec<String> { circle.iter().map(|module| module.join("/")).collect() };
+        let names =
+            |circle: &BTreeSet<&Module>| -> Vec<String> { circle.iter().map(|module| module.join("/")).collect() };
         circles.iter().map(names).collect()
     }
 
@@ -320,8 +330,14 @@ mod tests {
     #[test]
     fn files_that_use_each_other_by_imports_and_by_paths_are_a_circle() {
         let files = [
-            ("a/src/lib.rs", "pub mod one;\npub mod two;\npub mod three;\npub mod four;\n"),
-            ("a/src/one.rs", "use crate::{\n    two::{Two, self},\n};\nfn f() { two::g() }\n"),
+            (
+                "a/src/lib.rs",
+                "pub mod one;\npub mod two;\npub mod three;\npub mod four;\n",
+            ),
+            (
+                "a/src/one.rs",
+                "use crate::{\n    two::{Two, self},\n};\nfn f() { two::g() }\n",
+            ),
             ("a/src/two.rs", "pub struct Two;\npub fn g() { super::three::h() }\n"),
             ("a/src/three.rs", "pub fn h() { crate::one::f() }\n"),
             ("a/src/four.rs", "use super::one::f;\n"),
@@ -333,8 +349,14 @@ mod tests {
     fn comments_tests_and_lists_of_modules_make_no_circle() {
         let files = [
             ("a/src/lib.rs", "mod list;\nmod main_part;\n"),
-            ("a/src/list.rs", "mod inner;\npub use inner::Inner;\npub const C: u8 = 0;\n"),
-            ("a/src/list/inner.rs", "use super::C;\npub(in crate::list) struct Inner;\n"),
+            (
+                "a/src/list.rs",
+                "mod inner;\npub use inner::Inner;\npub const C: u8 = 0;\n",
+            ),
+            (
+                "a/src/list/inner.rs",
+                "use super::C;\npub(in crate::list) struct Inner;\n",
+            ),
             (
                 "a/src/main_part.rs",
                 "use crate::list::Inner;\n// crate::list::C\n#[cfg(test)]\nmod tests {\n    use crate::list::C;\n}\n",
@@ -352,7 +374,10 @@ mod tests {
         assert_eq!(module_of("agent/src/plan/tests.rs"), None);
         assert_eq!(module_of("agent/tests/suite/main.rs"), None);
         let module = module_of("agent/attach/src/graft/scan.rs").unwrap();
-        assert_eq!(module, ("agent/attach/src".to_owned(), child(&["graft".to_owned()], "scan")));
+        assert_eq!(
+            module,
+            ("agent/attach/src".to_owned(), child(&["graft".to_owned()], "scan"))
+        );
         assert_eq!(module_of("agent/src/lib.rs").unwrap().1, Module::new());
     }
 }

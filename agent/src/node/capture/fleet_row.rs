@@ -19,7 +19,11 @@ use crate::node::journal::replace;
 /// Finds out who the capture is, for the journal that is written next.
 pub(super) fn identify(cx: &mut Context<'_>) {
     if let Some(fleet) = &cx.node.fleet {
-        let row = fleet.identity((cx.node.name.as_str(), &cx.node.pods), cx.capture, cx.journal.fleet.as_deref());
+        let row = fleet.identity(
+            (cx.node.name.as_str(), &cx.node.pods),
+            cx.capture,
+            cx.journal.fleet.as_deref(),
+        );
         cx.journal.fleet = Some(Box::new(row));
     }
 }

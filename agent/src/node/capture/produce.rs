@@ -1,7 +1,7 @@
 //! The stage in which the files to publish are made of what was recorded.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopwatch_api::artifact::{Output, PRELUDE, SAMPLES};
