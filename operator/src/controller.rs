@@ -40,8 +40,9 @@ use crate::serve::follow_secret;
 
 /// Key of the ConfigMap whose value `true` suspends new captures.
 pub const SUSPENDED_KEY: &str = "capturesSuspended";
-/// Changes of one object within this time make one pass.
-const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(100);
+/// Changes of one object within this time make one pass, which begins that much later: a session
+/// waits for it once before its capture is made, and once before it says that it is done.
+const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
