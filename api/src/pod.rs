@@ -51,8 +51,7 @@ pub fn asked_for(pod: &Pod) -> Option<PreparedFor> {
 /// What admission prepared that container for; empty where it did nothing. A word of a later version counts as nothing.
 pub fn prepared_for(pod: &Pod, container: &str) -> PreparedFor {
     let of_it = prepared_lines(pod).find(|(name, _)| *name == container);
-    let words = of_it.into_iter().flat_map(|(_, words)| words.split('.'));
-    words.filter_map(|word| word.parse().ok()).collect()
+    of_it.map(|(_, words)| PreparedFor::known(words)).unwrap_or_default()
 }
 
 /// Names of the containers that admission prepared for anything.

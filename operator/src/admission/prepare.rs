@@ -201,9 +201,9 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
         }
         unprepared.extend(environment.kept.into_iter().map(|why| (container.name.clone(), why)));
         let word = tools.as_ref().filter(|_| has_tools).map(|tools| tools.word);
-        let words: PreparedFor = word.into_iter().chain(environment.prepared_for.words()).collect();
-        if !words.is_empty() {
-            prepared_for.push((container.name.clone(), words));
+        let prepared: PreparedFor = word.into_iter().chain(environment.prepared_for.words()).collect();
+        if !prepared.is_empty() {
+            prepared_for.push((container.name.clone(), prepared.with_options_of(&words)));
         }
     }
     let mut preparation = Preparation {

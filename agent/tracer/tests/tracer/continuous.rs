@@ -1,7 +1,11 @@
 //! What is recorded all the time, by an order that is given again and again.
 
+use std::fs::File;
 use std::time::{Duration, Instant};
 
+use flopwatch_model::{Category, Events};
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::tracer::{self, Drain};
 use flopwatch_tracer_file::process::{Count, Phase};
 use flopwatch_tracer_file::wanted::{Kinds, Mode, Wanted};
 
@@ -15,6 +19,50 @@ fn continuous(length: Duration) -> Wanted {
         deadline_ns: now_ns() + u64::try_from(length.as_nanos()).unwrap(),
         ..window(Kinds::KERNELS)
     }
+}
+
+/// What the file holds since a time, while its program runs: kernels, and whether it says that
+/// something is gone.
+fn recent(rig: &Rig, since_ns: u64) -> (u64, bool) {
+    let path = rig.path("recent.cuda-trace");
+    let (from, to) = (File::open(rig.trace()).unwrap(), File::create(&path).unwrap());
+    let limits = ReadLimits::default();
+    let kept = Drain::recent(from, to, &limits, since_ns, false).unwrap();
+    let capture = tracer::read(&path, &limits).unwrap();
+    let kernels = capture.events.get(&Category::CudaKernel).map_or(0, Events::count);
+    assert_eq!(kernels, kept);
+    (kernels, !capture.losses.list().is_empty())
+}
+
+#[test]
+fn the_last_seconds_are_read_of_a_file_that_goes_round_and_nothing_of_them_counts_as_lost() {
+    let rig = Rig::new(1305);
+    let mut program = rig.start();
+    let mut agent = Agent::of(&rig);
+    agent.order(continuous(Duration::from_mins(1)));
+    assert_eq!(agent.settle(0), Phase::Recording);
+    let mut written = 0;
+    let mut launch = |agent: &mut Agent, count: u64| {
+        let since = now_ns();
+        written += program.recorded(&format!("launch {count}"));
+        // What is complete comes by itself.
+        agent.wait(0, |process| process.count(Count::Records) >= written);
+        since
+    };
+    let first = launch(&mut agent, 10_000);
+    let second = launch(&mut agent, 500);
+    assert_eq!(recent(&rig, first), (10_500, false), "it holds everything");
+    assert_eq!(recent(&rig, second), (500, false));
+    // Several times what the file has room for.
+    for _ in 0..20 {
+        launch(&mut agent, 10_000);
+    }
+    let last = launch(&mut agent, 700);
+    assert_eq!(recent(&rig, last), (700, false));
+    let (kernels, is_told) = recent(&rig, first);
+    assert!(kernels > 700 && kernels < 200_000 && is_told, "{kernels}");
+    assert_eq!(recent(&rig, now_ns()), (0, false));
+    agent.end();
 }
 
 #[test]

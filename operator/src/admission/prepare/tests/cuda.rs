@@ -83,6 +83,24 @@ fn a_pod_that_asks_for_the_tracer_gets_variables_and_volumes_and_keeps_its_comma
 }
 
 #[test]
+fn a_pod_that_asks_for_kernels_all_the_time_gets_what_the_tracer_gets_and_says_so() {
+    let container = || json!([{"name": "main", "image": "train:1"}]);
+    let (traced, _) = stored(&asking("cuda", container()), &options(), &Entrypoints::new());
+    for words in ["cuda.recorder-kernels", "recorder-kernels"] {
+        let (patched, _) = stored(&asking(words, container()), &options(), &Entrypoints::new());
+        assert_eq!(said(&patched), (Some("main: recorder.cuda.recorder-kernels"), ""));
+        assert_eq!(patched["spec"], traced["spec"], "{words}");
+    }
+    let own = json!({"name": "CUDA_INJECTION64_PATH", "value": "/opt/libparcagpu.so"});
+    let refused = asking(
+        "cuda.recorder-kernels",
+        json!([{"name": "main", "image": "train:1", "env": [own]}]),
+    );
+    let (patched, _) = stored(&refused, &options(), &Entrypoints::new());
+    assert_eq!(said(&patched).0, Some("main: recorder"), "without the tracer there is none");
+}
+
+#[test]
 fn where_images_are_mounted_the_tracer_comes_with_one_of_them_and_no_init_container() {
     let asked = asking("cuda", json!([gpu_container()]));
     let mounting = options().delivered(Delivery::Mount);
