@@ -11,6 +11,7 @@ pub mod graft;
 pub mod heartbeats;
 pub mod host;
 mod journal;
+pub mod kernels;
 mod leases;
 mod memory;
 mod options;
@@ -68,6 +69,7 @@ use entering::Entering;
 use fleet_outbox::Fleet;
 use heartbeats::Heartbeats;
 use host::Host;
+use kernels::Kernels;
 pub use options::Options;
 use pods::Pods;
 use storage::Storage;
@@ -172,6 +174,8 @@ pub struct Node {
     pub url: String,
     /// What the flight recorders of its containers count.
     pub heartbeats: Heartbeats,
+    /// The containers whose kernels are recorded all the time.
+    pub kernels: Kernels,
     /// What is kept of containers that ended abnormally.
     pub recordings: recordings::Recordings,
     /// Told when a container ended with something of a capture in it, which its next life may still
@@ -268,6 +272,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         fleet,
         url: format!("https://{address}"),
         heartbeats,
+        kernels: Kernels::new(options.allow_unproven_cuda),
         recordings: options.recordings(),
         left_behind: Notify::new(),
         stop: stop.clone(),
@@ -277,6 +282,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         tokio::spawn(watch_pods(pod_watch, Arc::clone(&node))),
         tokio::spawn(graft::run(Arc::clone(&node), health.clone())),
         tokio::spawn(recordings::run(Arc::clone(&node))),
+        tokio::spawn(kernels::run(Arc::clone(&node))),
     ];
     let (captures, control) = Captures::new(Arc::clone(&node));
     let controlling = tokio::spawn(control_once_known(pods, pods_known.clone(), control));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flopwatch_api::capture::PodReference;
+use flopwatch_api::pod;
 use flopwatch_pipeline::failure::Failure;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
@@ -76,6 +77,19 @@ pub fn running_container_ids(pods: &Pods) -> BTreeSet<String> {
         .filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref())
         .flatten();
     statuses.filter_map(running_id).map(str::to_owned).collect()
+}
+
+/// The IDs of all containers that run on the node whose kernels are to be recorded all the time.
+pub fn recording_kernels(pods: &Pods) -> BTreeSet<String> {
+    let mut recording = BTreeSet::new();
+    for pod in pods.state() {
+        let statuses = pod.status.iter().flat_map(|status| &status.container_statuses);
+        let asking = statuses
+            .flatten()
+            .filter(|status| pod::prepared_for(&pod, &status.name).records_kernels());
+        recording.extend(asking.filter_map(running_id).map(str::to_owned));
+    }
+    recording
 }
 
 /// The runtime's ID of a container that runs, without the runtime's name before it.

@@ -2,6 +2,7 @@
 //! (`tests/rig/fake-cupti`), as the agent has them. Nothing here says anything of a GPU.
 #![allow(clippy::disallowed_methods, reason = "there is no runtime whose threads would sleep")]
 
+mod kernels;
 mod node;
 
 use std::time::Duration;

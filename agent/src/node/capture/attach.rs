@@ -20,7 +20,7 @@ use crate::adoption::{Attached, Stage};
 use crate::choice::{Candidate, choose};
 use crate::node::pods;
 use crate::profilers::containers::Probed;
-use crate::profilers::{AnyProfiler, Remains, recorder};
+use crate::profilers::{AnyProfiler, Remains, cuda, recorder};
 
 /// How long a target that is not known yet is waited for, and the pause between two looks.
 pub(super) const TARGET_TIMEOUT: Duration = Duration::from_secs(3);
@@ -121,6 +121,7 @@ pub(super) fn pick(
         Some(earlier) => cx.profiler(earlier)?.follow(&earlier.profiler, choice.profiler)?,
         None => choice.profiler,
     };
+    let records_kernels = pod.is_some_and(|pod| pod::prepared_for(pod, &spec.container_name).records_kernels());
     Ok(Attached {
         container_id: container_id.to_owned(),
         process: probed.process,
@@ -128,6 +129,7 @@ pub(super) fn pick(
         note: choice.note,
         uses_cuda: probed.uses_cuda,
         ring: recorder::file(&probed.facts),
+        kernels: cuda::file(&probed.facts).filter(|_| records_kernels),
     })
 }
 
@@ -157,5 +159,6 @@ fn attach_to_kept(cx: &mut Context<'_>, failure: Failure) -> Result<Attached, Fa
         note: String::new(),
         uses_cuda: false,
         ring: None,
+        kernels: None,
     })
 }

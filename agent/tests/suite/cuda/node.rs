@@ -1,6 +1,7 @@
 //! A capture of a container that is nothing but its processes.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,9 +10,9 @@ use flopwatch_agent::profilers::cuda::Cuda;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::ncu::launched::Launched;
 use flopwatch_agent::profilers::nsys::collector::Collector;
-use flopwatch_agent::profilers::{AnyProfiler as _, Limits, Site, State};
+use flopwatch_agent::profilers::{AnyProfiler, Limits, Site, State};
 use flopwatch_api::artifact::CUDA_TRACE;
-use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_api::profiler::ProfilerSpec;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::tracer::TraceFile;
 use flopwatch_fake_cupti::{Program, Rig};
@@ -152,9 +153,10 @@ impl Node {
         facts
     }
 
-    fn attach(&self, cuda: &Cuda) -> State {
+    /// What a profiler collects of the container, where nothing is said of how.
+    pub(crate) fn attach(&self, profiler: &dyn AnyProfiler) -> State {
         let spec = ProfilerSpec {
-            type_: ProfilerType::Cuda,
+            type_: profiler.type_(),
             ..ProfilerSpec::default()
         };
         let probed = Probed {
@@ -163,7 +165,12 @@ impl Node {
             uses_cuda: true,
             tools: String::new(),
         };
-        cuda.attach(&spec, &probed, None).unwrap()
+        profiler.attach(&spec, &probed, None).unwrap()
+    }
+
+    /// The file that the container's programs share.
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.rig.trace()
     }
 
     /// Begins a window, as the agent does.
