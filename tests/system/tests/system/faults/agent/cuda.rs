@@ -1,4 +1,5 @@
-//! The agent is killed in a window of the CUDA tracer, which goes on without it.
+//! The agent is killed in a window of the CUDA tracer, which goes on without it, and stands still
+//! while kernels are recorded all the time, which ends without it.
 
 use anyhow::{Result, ensure};
 use flopwatch_api::artifact::TIMELINE;
@@ -39,5 +40,27 @@ async fn a_window_goes_on_without_its_agent_and_the_next_one_has_what_was_launch
     let launched = before + meanwhile;
     ensure!(found == launched, "{found} in the timeline, {launched} by the program");
     program.goes_on_alone().await?;
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn what_is_recorded_all_the_time_ends_without_an_agent_and_begins_again_with_it() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("stop-kernels").await?;
+    let (node, alone) = release::agent(&namespace, Place::Other).await?;
+    namespace
+        .create_pod(on_node(told("trainer", "cuda.recorder-kernels"), &node))
+        .await?;
+    let mut program = Program::begun(&namespace, "trainer").await?;
+    program.launched(100).await?;
+    let agent = Running::agent_of(&namespace.client, &program.pod).await?;
+    agent.process.signal(Signal::SIGSTOP)?;
+    let ended = program.left_alone().await;
+    agent.process.signal(Signal::SIGCONT)?;
+    ended?;
+    let _shared = alone.downgrade();
+    program.launched(100).await?;
     namespace.delete().await
 }
