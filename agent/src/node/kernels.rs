@@ -1,15 +1,21 @@
 //! Kernels of containers that ask for it, recorded all the time: an order in the file of the CUDA
 //! tracer that stands for three seconds and is renewed each second.
 //!
+//! Where programs write more records than the budget has (`kernels/pace.rs`), or their pod asks for
+//! a share of the time, an order stands for that share of each second, and timelines have a series
+//! of it.
+//!
 //! An agent that goes away lets the recording end by itself. A capture that records in a container
 //! has it for itself: the recording ends before the capture's profiler begins, and begins anew once
 //! the capture has left. What was recorded stays in the file, which goes round, and is read from
 //! there: by sessions of the flight recorder, and for the time before a window.
 
 mod order;
+mod pace;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +27,9 @@ use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::tracer::{self, TraceFile};
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::failure::{Failure, chain};
+use flopwatch_pipeline::transform::SampledSeries;
 use flopwatch_tracer::proven;
+use flopwatch_tracer_file::process::Count;
 use flopwatch_tracer_file::wanted::Mode;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{debug, info};
@@ -29,6 +37,7 @@ use tracing::{debug, info};
 use super::recordings::within;
 use super::{Node, pods};
 use crate::profilers::cuda;
+use pace::Pace;
 
 /// Time between two orders: a third of that for which one stands.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
@@ -89,6 +98,7 @@ pub struct Kernels {
 #[derive(Default)]
 struct Shared {
     recordings: BTreeMap<String, Recording>,
+    paces: BTreeMap<String, Pace>,
     /// Captures that have their container for themselves.
     captures: BTreeMap<String, Holds>,
 }
@@ -114,6 +124,8 @@ enum Recording {
     Opening {
         /// The pause behind this look.
         retry: Duration,
+        /// The share of the time that its pod asks for, in percent.
+        percent: u32,
     },
     /// Its kernels are recorded, in this file, whose lock is held.
     Open(TraceFile),
@@ -143,17 +155,22 @@ impl Kernels {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Renews the orders of all containers that `asked`, but for those that a capture has, and
-    /// forgets others. Gives those that are to be looked at, for each of which
+    /// Renews the orders of all containers that `asked`, each for a share of the time in percent,
+    /// but for those that a capture has, and forgets others. Gives those that are to be looked at, for each of which
     /// [`take_in`](Self::take_in) is awaited.
-    pub fn renew(&self, asked: &BTreeSet<String>) -> Vec<String> {
+    pub fn renew(&self, asked: &BTreeMap<String, u32>) -> Vec<String> {
         let now = Instant::now();
         let mut shared = self.shared();
-        let Shared { recordings, captures } = &mut *shared;
+        let Shared {
+            recordings,
+            paces,
+            captures,
+        } = &mut *shared;
         captures.retain(|_, holds| holds());
-        recordings.retain(|id, _| asked.contains(id));
+        recordings.retain(|id, _| asked.contains_key(id));
+        paces.retain(|id, _| asked.contains_key(id));
         let mut due = Vec::new();
-        for id in asked.iter().take(MAX_CONTAINERS) {
+        for (id, percent) in asked.iter().take(MAX_CONTAINERS) {
             if captures.contains_key(id) {
                 continue;
             }
@@ -161,13 +178,22 @@ impl Kernels {
             let recording = recordings.entry(id.clone()).or_insert_with(new);
             match recording {
                 Recording::Open(file) => {
-                    if let Err(error) = self.order(file) {
+                    let pace = paces.entry(id.clone()).or_default();
+                    let was_cut = pace.is_cut(*percent);
+                    if let Err(error) = self.order(file, pace, *percent) {
+                        pace.rest(utc_ns());
                         info!(container = id, why = chain(&error), "kernels are recorded no more");
                         *recording = Recording::closed_for(MAX_RETRY_INTERVAL, now);
+                    } else if pace.is_cut(*percent) != was_cut {
+                        let is_cut = !was_cut;
+                        info!(container = id, is_cut, "the number of kernels decides how much of the time is recorded");
                     }
                 }
                 Recording::Closed { until, retry } if *until <= now => {
-                    *recording = Recording::Opening { retry: *retry };
+                    *recording = Recording::Opening {
+                        retry: *retry,
+                        percent: *percent,
+                    };
                     due.push(id.clone());
                 }
                 Recording::Closed { .. } | Recording::Opening { .. } => {}
@@ -179,18 +205,23 @@ impl Kernels {
     /// Takes in what a look at a container found: with a file its kernels are recorded from now on.
     pub fn take_in(&self, id: &str, found: Result<TraceFile, NotRecorded>) {
         let mut shared = self.shared();
-        let Shared { recordings, captures } = &mut *shared;
+        let Shared {
+            recordings,
+            paces,
+            captures,
+        } = &mut *shared;
         // One that has ended meanwhile is none any more.
-        let Some(Recording::Opening { retry }) = recordings.get(id) else {
+        let Some(Recording::Opening { retry, percent }) = recordings.get(id) else {
             return;
         };
-        let retry = *retry;
+        let (retry, percent) = (*retry, *percent);
+        let pace = paces.entry(id.to_owned()).or_default();
         let is_captured = captures.get(id).is_some_and(|holds| holds());
         let opened = found.and_then(|mut file| {
             if is_captured {
                 return Err(NotRecorded::Captured);
             }
-            self.order(&mut file)?;
+            self.order(&mut file, pace, percent)?;
             Ok(file)
         });
         let recording = match opened {
@@ -249,7 +280,12 @@ impl Kernels {
         let recording = shared.recordings.get_mut(id)?;
         let closed = Recording::closed_for(Duration::ZERO, Instant::now());
         match std::mem::replace(recording, closed) {
-            Recording::Open(file) => Some(file),
+            Recording::Open(file) => {
+                if let Some(pace) = shared.paces.get_mut(id) {
+                    pace.rest(utc_ns());
+                }
+                Some(file)
+            }
             other => {
                 *recording = other;
                 None
@@ -257,22 +293,32 @@ impl Kernels {
         }
     }
 
-    /// Has the programs of a file go on for three seconds, unless somebody else's window is open.
-    fn order(&self, file: &mut TraceFile) -> Result<(), NotRecorded> {
+    /// The share of the time in which a container's kernels were recorded, as a series in a window in
+    /// ns since the Unix epoch; none where it was all of it.
+    pub(crate) fn within(&self, id: &str, window: &Range<u64>) -> Option<SampledSeries> {
+        self.shared().paces.get(id)?.within(window)
+    }
+
+    /// Has the programs of a file go on, for a share of the time of `asked` percent at most, unless
+    /// somebody else's window is open.
+    fn order(&self, file: &mut TraceFile, pace: &mut Pace, asked: u32) -> Result<(), NotRecorded> {
         let now_utc_ns = utc_ns();
         let wanted = file.wanted()?;
         if order::is_anothers(wanted, now_utc_ns) {
+            pace.rest(now_utc_ns);
             return Ok(());
         }
+        let processes = file.slots()?.processes();
         if wanted.is_some_and(|wanted| wanted.mode == Mode::Continuous) {
-            let processes = file.slots()?.processes();
             let is_open = |driver| self.allow_unproven || proven::check(driver).is_ok();
             if let Some(why) = order::refusal(&processes, file.generation(), is_open) {
                 file.end()?;
                 return Err(NotRecorded::Refused(why));
             }
         }
-        Ok(file.order(order::continuous(now_utc_ns))?)
+        let records = processes.iter().map(|process| process.count(Count::Records));
+        let percent = pace.next(asked, records.fold(0, u64::saturating_add), now_utc_ns);
+        Ok(file.order(order::continuous(now_utc_ns, percent))?)
     }
 }
 
@@ -294,7 +340,7 @@ pub(crate) async fn run(node: Arc<Node>) {
     pods_changed.mark_changed();
     let mut ticks = interval(RENEWAL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut asked = BTreeSet::new();
+    let mut asked = BTreeMap::new();
     loop {
         let is_asked = !asked.is_empty();
         let due = async {

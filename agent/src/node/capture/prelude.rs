@@ -71,6 +71,7 @@ pub(super) async fn before(cx: &Context<'_>, attached: &Attached, end_utc_ns: u6
             .map(|ring| ring.before(&id, end_utc_ns, length))
             .unwrap_or_default();
         found.series.extend(node.heartbeats.within(&id, from..end_utc_ns));
+        found.series.extend(node.kernels.within(&id, &(from..end_utc_ns)));
         found
     });
     let found = found.await.unwrap_or_default();

@@ -7,14 +7,23 @@ use flopwatch_tracer::proven::Cuda;
 use flopwatch_tracer_file::process::{Phase, Process};
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, Mode, Wanted};
 
+use super::RENEWAL_INTERVAL;
+use super::pace::WHOLE_PERCENT;
+
 /// How long an order stands that nobody renews.
 const STANDING_DURATION: Duration = Duration::from_secs(3);
 /// What is recorded: kernels, graphs as wholes, and what tells where they ran.
 const KINDS: Kinds = Kinds::KERNELS.with(Kinds::GRAPHS).with(Kinds::PLACES);
 
-/// The order that has kernels recorded from now on.
-pub(super) fn continuous(now_utc_ns: u64) -> Wanted {
-    let standing = u64::try_from(STANDING_DURATION.as_nanos()).unwrap_or(u64::MAX);
+/// The order that has kernels recorded from now on: all the time, or for so many percent of the
+/// second until the next order.
+pub(super) fn continuous(now_utc_ns: u64, percent: u32) -> Wanted {
+    let standing = if percent >= WHOLE_PERCENT {
+        STANDING_DURATION
+    } else {
+        RENEWAL_INTERVAL.saturating_mul(percent) / WHOLE_PERCENT
+    };
+    let standing = u64::try_from(standing.as_nanos()).unwrap_or(u64::MAX);
     Wanted {
         generation: 0,
         mode: Mode::Continuous,
@@ -77,10 +86,12 @@ mod tests {
 
     #[test]
     fn an_order_stands_for_three_seconds_and_goes_on_with_the_one_before() {
-        let (first, next) = (continuous(1_000_000_000), continuous(2_000_000_000));
+        let (first, next) = (continuous(1_000_000_000, 100), continuous(2_000_000_000, 100));
         assert_eq!(first.deadline_ns, 4_000_000_000);
         assert!(next.goes_on_from(&first));
         assert!(!next.kinds.has(Kinds::RUNTIME) && next.graphs == GraphLevel::Whole);
+        let part = continuous(1_000_000_000, 25);
+        assert_eq!(part.deadline_ns, 1_250_000_000, "a quarter of the second until the next");
     }
 
     #[test]
@@ -88,10 +99,10 @@ mod tests {
         let window = Wanted {
             mode: Mode::Window,
             deadline_ns: 100,
-            ..continuous(0)
+            ..continuous(0, 100)
         };
         assert!(is_anothers(Some(window), 99) && !is_anothers(Some(window), 100));
-        assert!(!is_anothers(Some(continuous(0)), 1) && !is_anothers(None, 1));
+        assert!(!is_anothers(Some(continuous(0, 100)), 1) && !is_anothers(None, 1));
     }
 
     #[test]

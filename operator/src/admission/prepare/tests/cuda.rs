@@ -1,6 +1,6 @@
 //! Pods that ask for the CUDA tracer.
 
-use flopwatch_api::preparation::CUDA_BYTES_ANNOTATION;
+use flopwatch_api::preparation::{CUDA_BYTES_ANNOTATION, RECORDER_KERNELS_PERCENT_ANNOTATION};
 
 use super::*;
 
@@ -98,6 +98,21 @@ fn a_pod_that_asks_for_kernels_all_the_time_gets_what_the_tracer_gets_and_says_s
     );
     let (patched, _) = stored(&refused, &options(), &Entrypoints::new());
     assert_eq!(said(&patched).0, Some("main: recorder"), "without the tracer there is none");
+}
+
+#[test]
+fn a_share_of_the_time_that_is_none_leaves_kernels_out_and_is_told() {
+    for (share, prepared) in [
+        ("10", "main: recorder.cuda.recorder-kernels"),
+        ("0", "main: recorder.cuda"),
+    ] {
+        let mut asked = asking("recorder-kernels", json!([{"name": "main", "image": "train:1"}]));
+        asked["metadata"]["annotations"] = json!({RECORDER_KERNELS_PERCENT_ANNOTATION: share});
+        let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+        let (found, told) = said(&patched);
+        assert_eq!(found, Some(prepared));
+        assert_eq!(told.contains("a whole number from 1 to 100"), share == "0", "{told}");
+    }
 }
 
 #[test]
