@@ -13,8 +13,9 @@
 mod order;
 mod pace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,8 @@ const MAX_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a capture waits for programs to end what they record.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the file of a container that has ended waits to be kept.
+const REMAINS_DURATION: Duration = Duration::from_mins(1);
 /// Pause between two looks of a capture that waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -99,8 +102,18 @@ pub struct Kernels {
 struct Shared {
     recordings: BTreeMap<String, Recording>,
     paces: BTreeMap<String, Pace>,
+    /// What is left to read where a container ends.
+    remains: BTreeMap<String, Remains>,
     /// Captures that have their container for themselves.
     captures: BTreeMap<String, Holds>,
+}
+
+/// The file of a container whose kernels are recorded, or were.
+#[derive(Debug)]
+struct Remains {
+    file: File,
+    /// Since when it is not known any more that the container runs.
+    ended: Option<Instant>,
 }
 
 impl fmt::Debug for Shared {
@@ -156,19 +169,24 @@ impl Kernels {
     }
 
     /// Renews the orders of all containers that `asked`, each for a share of the time in percent,
-    /// but for those that a capture has, and forgets others. Gives those that are to be looked at, for each of which
-    /// [`take_in`](Self::take_in) is awaited.
+    /// but for those that a capture has, and forgets others. Gives those that are to be looked at,
+    /// for each of which [`take_in`](Self::take_in) is awaited.
     pub fn renew(&self, asked: &BTreeMap<String, u32>) -> Vec<String> {
         let now = Instant::now();
         let mut shared = self.shared();
         let Shared {
             recordings,
             paces,
+            remains,
             captures,
         } = &mut *shared;
         captures.retain(|_, holds| holds());
         recordings.retain(|id, _| asked.contains_key(id));
         paces.retain(|id, _| asked.contains_key(id));
+        for (id, file) in &mut *remains {
+            file.ended = (!asked.contains_key(id)).then(|| file.ended.unwrap_or(now));
+        }
+        remains.retain(|_, file| file.ended.is_none_or(|ended| now.duration_since(ended) < REMAINS_DURATION));
         let mut due = Vec::new();
         for (id, percent) in asked.iter().take(MAX_CONTAINERS) {
             if captures.contains_key(id) {
@@ -208,6 +226,7 @@ impl Kernels {
         let Shared {
             recordings,
             paces,
+            remains,
             captures,
         } = &mut *shared;
         // One that has ended meanwhile is none any more.
@@ -221,12 +240,15 @@ impl Kernels {
             if is_captured {
                 return Err(NotRecorded::Captured);
             }
+            let reader = file.reader()?;
             self.order(&mut file, pace, percent)?;
-            Ok(file)
+            Ok((file, reader))
         });
         let recording = match opened {
-            Ok(file) => {
+            Ok((file, reader)) => {
                 info!(container = id, "kernels are recorded all the time");
+                let ended = None;
+                remains.insert(id.to_owned(), Remains { file: reader, ended });
                 Recording::Open(file)
             }
             Err(error) => {
@@ -291,6 +313,17 @@ impl Kernels {
                 None
             }
         }
+    }
+
+    /// The containers of which there is something left to read, by the runtime's ID.
+    pub(crate) fn known(&self) -> BTreeSet<String> {
+        self.shared().remains.keys().cloned().collect()
+    }
+
+    /// What there is to read of a container that has ended.
+    pub(crate) fn take_remains(&self, id: &str) -> Option<File> {
+        let remains = self.shared().remains.remove(id);
+        remains.map(|remains| remains.file)
     }
 
     /// The share of the time in which a container's kernels were recorded, as a series in a window in

@@ -61,7 +61,10 @@ impl Recorder {
     /// Takes the ranges, and says whether there are any.
     fn take_ranges(&self, site: &Site, source: &RecorderSource) -> Result<bool, Failure> {
         let taken = match (&source.kept, &source.ring) {
-            (Some(kept), _) => ring::copy_kept(site, &kept.file, RING),
+            (Some(kept), _) => match &kept.ring {
+                Some(ring) => ring::copy_kept(site, ring, RING),
+                None => return Ok(false),
+            },
             (None, Some(ring)) => ring::take(&self.gate, site, ring.clone(), RING),
             (None, None) => return Ok(false),
         };
@@ -74,6 +77,10 @@ impl Recorder {
 
     /// Takes the kernels of the capture's time, and says whether there are any.
     fn take_kernels(&self, site: &Site, source: &RecorderSource) -> Result<bool, Failure> {
+        if let Some(kept) = source.kept.as_ref().and_then(|kept| kept.kernels.as_ref()) {
+            ring::copy_kept(site, kept, CUDA_TRACE)?;
+            return Ok(true);
+        }
         let Some(path) = source.kernels.clone() else {
             return Ok(false);
         };

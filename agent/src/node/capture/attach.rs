@@ -20,7 +20,7 @@ use crate::adoption::{Attached, Stage};
 use crate::choice::{Candidate, choose};
 use crate::node::pods;
 use crate::profilers::containers::Probed;
-use crate::profilers::{AnyProfiler, Remains, cuda, recorder};
+use crate::profilers::{AnyProfiler, cuda, recorder};
 
 /// How long a target that is not known yet is waited for, and the pause between two looks.
 pub(super) const TARGET_TIMEOUT: Duration = Duration::from_secs(3);
@@ -138,12 +138,8 @@ pub(super) fn pick(
 fn attach_to_kept(cx: &mut Context<'_>, failure: Failure) -> Result<Attached, Failure> {
     let spec = &cx.capture.spec;
     let recordings = &cx.node.recordings;
-    let Some((file, ended)) = recordings.find(&spec.pod_ref.uid, &spec.container_name) else {
+    let Some((kept, ended)) = recordings.find(&spec.pod_ref.uid, &spec.container_name) else {
         return Err(failure);
-    };
-    let kept = Remains {
-        file,
-        ended_utc_ns: ended.at_utc_ns,
     };
     let profiler = cx.node.profilers.get(spec.profiler.type_);
     let state = profiler.map(|profiler| profiler.attach_to_kept(kept)).transpose()?;

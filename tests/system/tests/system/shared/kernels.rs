@@ -52,6 +52,35 @@ async fn kernels_of_the_time_before_anybody_asked_are_shown_and_a_window_takes_t
 }
 
 #[tokio::test]
+async fn kernels_of_a_container_that_failed_are_kept() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("recorder-kernels-end").await?;
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    namespace.create_pod(told("trainer", "cuda.recorder-kernels")).await?;
+    let mut program = Program::begun(&namespace, "trainer").await?;
+    let counted = program.launched(1000).await?;
+    let spec = json!({
+        "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120,
+        "profiler": { "type": "Recorder" }
+    });
+    // What CUPTI has is complete by then.
+    namespace.create_session("before", spec.clone()).await?;
+    succeeded(&namespace, "before").await?;
+    program.tell("exit 5")?;
+    let code = namespace.exit_code("trainer").await?;
+    ensure!(code == 5, "{code}");
+    let (_, note) = namespace.event("trainer", "RecordingKept").await?;
+    ensure!(note.contains("ended with code 5"), "{note}");
+    namespace.create_session("after", spec).await?;
+    let capture = succeeded(&namespace, "after").await?;
+    let kept = records(&timeline(&cluster, &token, &capture, TIMELINE).await?);
+    ensure!(kept == counted, "{kept} in the timeline, {counted} by the program");
+    namespace.delete().await
+}
+
+#[tokio::test]
 async fn a_pod_that_asks_for_the_tracer_alone_is_not_recorded_before_a_session() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
