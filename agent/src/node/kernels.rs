@@ -326,8 +326,8 @@ impl Kernels {
         remains.map(|remains| remains.file)
     }
 
-    /// The share of the time in which a container's kernels were recorded, as a series in a window in
-    /// ns since the Unix epoch; none where it was all of it.
+    /// The share of the time in which a container's kernels were recorded, as a series in a window
+    /// in ns since the Unix epoch; none where it was all of it.
     pub(crate) fn within(&self, id: &str, window: &Range<u64>) -> Option<SampledSeries> {
         self.shared().paces.get(id)?.within(window)
     }

@@ -36,8 +36,8 @@ pub(super) async fn prepare(cx: &mut Context<'_>, attached: Attached) -> Result<
     })
 }
 
-/// Ends what is recorded of the container's kernels all the time, until the capture has left it: one
-/// profiler at a time can have CUPTI. One that looks back asks for nothing.
+/// Ends what is recorded of the container's kernels all the time, until the capture has left it:
+/// one profiler at a time can have CUPTI. One that looks back asks for nothing.
 pub(super) async fn leave_to(cx: &Context<'_>, attached: &Attached) -> Result<(), Failure> {
     let profiler = cx.profiler(attached)?;
     let is_past = profiler.looks_back(&attached.profiler, utc_ns())?.is_some();

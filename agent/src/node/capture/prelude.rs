@@ -22,8 +22,8 @@ use crate::profilers::recorder::ring::{self, RingError};
 
 /// Longest time before a window that is kept: what a ring of the usual size holds is less.
 const MAX_PRELUDE_DURATION: Duration = Duration::from_mins(10);
-/// Names in the capture's folder: the recorder's file, the kernels, and the window before as [`Samples`], which
-/// is there only where there is a prelude.
+/// Names in the capture's folder: the recorder's file, the kernels, and the window before as
+/// [`Samples`], which is there only where there is a prelude.
 const RING_BEFORE: &str = "before.ring";
 const KERNELS_BEFORE: &str = "before.cuda-trace";
 const SAMPLES_BEFORE: &str = "before.json";

@@ -1,5 +1,5 @@
-//! How much of the time the kernels of a container are recorded: as much as its pod asks for, and no
-//! more than their number allows.
+//! How much of the time the kernels of a container are recorded: as much as its pod asks for, and
+//! no more than their number allows.
 
 use std::collections::VecDeque;
 use std::ops::Range;

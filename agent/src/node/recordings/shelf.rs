@@ -1,7 +1,8 @@
-//! Kept recordings on the node's disk: a copy of the recorder's file, the kernels of the CUDA tracer's
-//! file where there are some, and what is known of their container, in a folder that has a bound in bytes and in time. The latest of a container replaces
-//! an earlier one. A copy without what is known of it was never finished: an agent was killed while
-//! it kept something, and a sweep removes it.
+//! Kept recordings on the node's disk: a copy of the recorder's file, the kernels of the CUDA
+//! tracer's file where there are some, and what is known of their container, in a folder that has a
+//! bound in bytes and in time. The latest of a container replaces an earlier one. A copy without
+//! what is known of it was never finished: an agent was killed while it kept something, and a sweep
+//! removes it.
 
 use std::fs::{self, File};
 use std::io;
@@ -133,8 +134,8 @@ impl Recordings {
         Ok(fs::rename(&partial, path_of("json"))?)
     }
 
-    /// Copies ranges and kernels. Without kernels, whose file a container may have spoilt, ranges are
-    /// worth to be kept.
+    /// Copies ranges and kernels. Without kernels, whose file a container may have spoilt, ranges
+    /// are worth to be kept.
     fn copy(
         &self,
         ended: &EndedContainer,
@@ -233,8 +234,8 @@ fn copy_ring(ring: &File, to: &Path) -> Result<u64, ShelfError> {
     Ok(bytes)
 }
 
-/// Takes the kernels of the last minutes of a container, and gives the bytes that they take; 0 where
-/// there are none.
+/// Takes the kernels of the last minutes of a container, and gives the bytes that they take; 0
+/// where there are none.
 fn copy_kernels(ended: &EndedContainer, kernels: File, to: &Path) -> Result<u64, ShelfError> {
     let copy = File::create(to)?;
     let longest = u64::try_from(MAX_KERNELS_DURATION.as_nanos()).unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
-//! What the tracer's file of a container still holds of a time that is past, while its programs write
-//! to it.
+//! What the tracer's file of a container still holds of a time that is past, while its programs
+//! write to it.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -19,9 +19,9 @@ use crate::profilers::Site;
 /// What is taken before it is whole, in the capture's folder.
 const PARTIAL: &str = "recent.partial";
 
-/// Takes what the file at `path` of the site's container holds of what ran since a time, in ns since
-/// the Unix epoch, into the capture's folder, under a name that is there only when it is whole;
-/// false where there is no such file, or it holds nothing of that.
+/// Takes what the file at `path` of the site's container holds of what ran since a time, in ns
+/// since the Unix epoch, into the capture's folder, under a name that is there only when it is
+/// whole; false where there is no such file, or it holds nothing of that.
 pub(crate) fn take(gate: &Gate, site: &Site, path: PathBuf, since_utc_ns: u64, name: &str) -> Result<bool, Failure> {
     let not_stored = || Failure::because(CaptureReason::StoreFailed);
     let partial = site.folder.join(PARTIAL);
