@@ -166,6 +166,7 @@ mod tests {
             note: String::new(),
             uses_cuda: false,
             ring: None,
+            kernels: None,
         }
     }
 

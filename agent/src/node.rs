@@ -13,6 +13,7 @@ pub mod graft;
 pub mod heartbeats;
 pub mod host;
 mod journal;
+pub mod kernels;
 mod leases;
 mod memory;
 mod options;
@@ -52,6 +53,7 @@ use entering::Entering;
 pub use error::Error;
 use fleet_outbox::Fleet;
 use heartbeats::Heartbeats;
+use kernels::Kernels;
 pub use options::Options;
 use pods::Pods;
 pub use run::run;
@@ -102,6 +104,8 @@ pub struct Node {
     pub url: String,
     /// What the flight recorders of its containers count.
     pub heartbeats: Heartbeats,
+    /// The containers whose kernels are recorded all the time.
+    pub kernels: Kernels,
     /// What is kept of containers that ended abnormally.
     pub recordings: recordings::Recordings,
     /// Told when a container ended with something of a capture in it, which its next life may still

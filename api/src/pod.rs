@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::preparation::{
     LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PROFILER_VOLUME, PreparedFor,
-    TOOLS_INIT_CONTAINER, TOOLS_VOLUME, UNPREPARED_ANNOTATION, split_names,
+    RECORDER_KERNELS_PERCENT_ANNOTATION, TOOLS_INIT_CONTAINER, TOOLS_VOLUME, UNPREPARED_ANNOTATION, split_names,
 };
 
 /// What the names of runtime classes say whose pods have a kernel of their own.
@@ -62,8 +62,16 @@ pub fn asked_for(pod: &Pod) -> Option<PreparedFor> {
 /// What admission prepared that container for; empty where it did nothing. A word of a later version counts as nothing.
 pub fn prepared_for(pod: &Pod, container: &str) -> PreparedFor {
     let of_it = prepared_lines(pod).find(|(name, _)| *name == container);
-    let words = of_it.into_iter().flat_map(|(_, words)| words.split('.'));
-    words.filter_map(|word| word.parse().ok()).collect()
+    of_it.map(|(_, words)| PreparedFor::known(words)).unwrap_or_default()
+}
+
+/// How much of the time kernels of the pod's containers are recorded that ask for it, in percent; None where the pod says
+/// no such share.
+pub fn kernels_percent(pod: &Pod) -> Option<u32> {
+    match annotation(pod, RECORDER_KERNELS_PERCENT_ANNOTATION) {
+        None => Some(100),
+        Some(text) => text.trim().parse().ok().filter(|percent| (1..=100).contains(percent)),
+    }
 }
 
 /// Names of the containers that admission prepared for anything.
@@ -227,6 +235,18 @@ mod tests {
         assert_eq!(prepared_for_anything(&both).collect::<Vec<_>>(), ["main", "side"]);
         let none = pod(json!({}));
         assert!(prepared_for(&none, "main").is_empty() && !was_prepared(&none));
+    }
+
+    #[test]
+    fn kernels_are_recorded_for_the_share_of_the_time_that_a_pod_says() {
+        let of = |text: &str| {
+            let annotations = json!({RECORDER_KERNELS_PERCENT_ANNOTATION: text});
+            let pod = json!({"metadata": {"annotations": annotations}});
+            kernels_percent(&serde_json::from_value(pod).unwrap())
+        };
+        assert_eq!(["1", " 25 ", "100"].map(of), [Some(1), Some(25), Some(100)]);
+        assert_eq!(["0", "101", "", "a", "-1"].map(of), [None; 5]);
+        assert_eq!(kernels_percent(&Pod::default()), Some(100));
     }
 
     #[test]

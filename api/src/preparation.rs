@@ -15,6 +15,12 @@ pub use words::{PreparationWord, PreparedFor, UnknownWord};
 /// Label by which a pod opts in; its value is read as [`PreparedFor`].
 pub const PREPARE_LABEL: &str = "flopwatch.dev/prepare";
 
+/// The word of that label that has the kernels of the CUDA tracer's programs recorded all the time.
+pub const RECORDER_KERNELS: &str = "recorder-kernels";
+
+/// Annotation set by a user on a pod with that word: how much of the time kernels are recorded, in percent, from 1 to 100. Default: all of it.
+pub const RECORDER_KERNELS_PERCENT_ANNOTATION: &str = "flopwatch.dev/recorder-kernels-percent";
+
 /// Annotation set by a user on a pod: names of the containers to prepare, comma-separated. Default: those that ask for
 /// an `nvidia.com/*` resource or a resource claim, else all.
 pub const PREPARE_CONTAINERS_ANNOTATION: &str = "flopwatch.dev/prepare-containers";

@@ -288,6 +288,20 @@ impl TraceFile {
     }
 }
 
+/// Opens the file at `path` that the programs of a container share to be read, with the rights of
+/// the user of `process`, one of the container's. No lock is taken: who orders windows goes on.
+///
+/// # Errors
+///
+/// When it is none of a tracer, is not that user's alone, or may never be answered for.
+pub fn open_to_read(procfs: &Procfs, process: ProcessId, path: &Path) -> Result<File, Error> {
+    let files = UserFiles::open(procfs, process)?;
+    let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
+    let file = files.open_file(path, limit)?;
+    check(path, &file, Some(files.user().uid()))?;
+    Ok(file)
+}
+
 impl Drop for TraceFile {
     fn drop(&mut self) {
         // Of the open file, whoever has another descriptor of it: a child of this process has one
@@ -417,6 +431,7 @@ mod tests {
         let file = TraceFile::of_container(&procfs, own, &path).unwrap();
         assert_eq!(file.slots().unwrap().processes(), []);
         assert_eq!(file.wanted().unwrap().map(|wanted| wanted.mode), Some(Mode::Off));
+        assert!(open_to_read(&procfs, own, &path).is_ok(), "another has its lock");
         drop(file);
         symlink(&path, folder.path().join("link")).unwrap();
         let link = TraceFile::of_container(&procfs, own, &folder.path().join("link"));

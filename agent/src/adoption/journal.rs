@@ -53,6 +53,10 @@ pub struct Attached {
     /// Where its programs' flight recorder keeps its file; none where they have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring: Option<PathBuf>,
+    /// Where its programs keep the file of the CUDA tracer, whose kernels are recorded all the
+    /// time; none where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<PathBuf>,
 }
 
 /// Collections that missed what they were to record.
@@ -138,6 +142,7 @@ mod tests {
                 note: String::new(),
                 uses_cuda: false,
                 ring: Some("/flopwatch/recorder/recorder.ring".into()),
+                kernels: Some("/flopwatch/cuda/cuda.trace".into()),
             },
             unprepared: bare,
             opened_utc_ns: 100,

@@ -1,9 +1,10 @@
 //! The pods of this node: a watch that keeps only what the agent reads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flopwatch_api::capture::PodReference;
+use flopwatch_api::pod;
 use flopwatch_pipeline::failure::Failure;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
@@ -77,6 +78,23 @@ pub fn running_container_ids(pods: &Pods) -> BTreeSet<String> {
         .filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref())
         .flatten();
     statuses.filter_map(running_id).map(str::to_owned).collect()
+}
+
+/// The IDs of all containers that run on the node whose kernels are to be recorded all the time,
+/// each with the share of the time in percent.
+pub fn recording_kernels(pods: &Pods) -> BTreeMap<String, u32> {
+    let mut recording = BTreeMap::new();
+    for pod in pods.state() {
+        let Some(percent) = pod::kernels_percent(&pod) else {
+            continue;
+        };
+        let statuses = pod.status.iter().flat_map(|status| &status.container_statuses);
+        let asking = statuses
+            .flatten()
+            .filter(|status| pod::prepared_for(&pod, &status.name).records_kernels());
+        recording.extend(asking.filter_map(running_id).map(|id| (id.to_owned(), percent)));
+    }
+    recording
 }
 
 /// The runtime's ID of a container that runs, without the runtime's name before it.

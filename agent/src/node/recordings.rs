@@ -151,7 +151,7 @@ async fn beat(node: &Arc<Node>, mut held: watch::Receiver<bool>) {
 }
 
 /// Has `work` done on a thread of its own, and waits for it, at most `limit`.
-async fn within<T: Send + 'static>(
+pub(super) async fn within<T: Send + 'static>(
     gate: &Gate,
     key: &str,
     limit: Duration,

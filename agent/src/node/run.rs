@@ -30,6 +30,7 @@ use super::entering::Entering;
 use super::error::{ended_early, io_error};
 use super::heartbeats::Heartbeats;
 use super::host::Host;
+use super::kernels::{self, Kernels};
 use super::pods::{self, Pods};
 use super::storage::{self, Storage, replication};
 use super::{Error, Node, Options, certificate, clock, graft, leases, recordings, serving, starts, sweep};
@@ -122,6 +123,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         fleet,
         url: format!("https://{address}"),
         heartbeats,
+        kernels: Kernels::new(options.allow_unproven_cuda),
         recordings: options.recordings(),
         left_behind: Notify::new(),
         stop: stop.clone(),
@@ -131,6 +133,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         tokio::spawn(watch_pods(pod_watch, Arc::clone(&node))),
         tokio::spawn(graft::run(Arc::clone(&node), health.clone())),
         tokio::spawn(recordings::run(Arc::clone(&node))),
+        tokio::spawn(kernels::run(Arc::clone(&node))),
     ];
     let (captures, control) = Captures::new(Arc::clone(&node));
     let controlling = tokio::spawn(control_once_known(pods, pods_known.clone(), control));

@@ -12,6 +12,7 @@ mod order;
 mod outcome;
 mod probe;
 mod programs;
+pub(crate) mod recent;
 mod source;
 mod window;
 
@@ -65,6 +66,12 @@ const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 const RECORD_BYTES: u64 = 128;
 /// Bytes of a program's memory that its window takes: the pool of buffers, and libcupti.
 const PROGRAM_MEMORY: u64 = 32 << 20;
+
+/// Where the programs of a container keep the tracer's file, in the container; none where they have
+/// no tracer.
+pub(crate) fn file(facts: &Facts) -> Option<PathBuf> {
+    probe::file(&facts.variables)
+}
 
 /// The CUDA tracer.
 #[derive(Debug, Default)]

@@ -215,8 +215,10 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 /// What the node kept of a container that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remains {
-    /// The copy of what was recorded.
-    pub file: PathBuf,
+    /// The copy of the flight recorder's file.
+    pub ring: Option<PathBuf>,
+    /// What was recorded of kernels all the time.
+    pub kernels: Option<PathBuf>,
     /// When the container ended, in ns since the Unix epoch.
     pub ended_utc_ns: u64,
 }

@@ -1,10 +1,12 @@
-//! The flight recorder: what the container's programs keep of their last ranges, taken at once.
+//! The flight recorder: what the container's programs keep of their last ranges, and of their last
+//! kernels where the CUDA tracer has recorded some, taken at once.
 
 pub(crate) mod ring;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use flopwatch_api::artifact::RING;
+use flopwatch_api::artifact::{CUDA_TRACE, RING, SAMPLES};
 use flopwatch_api::capability::Capability;
 use flopwatch_api::preparation::{FLOPWATCH_RECORDER_DIR, RECORDER_FILE};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
@@ -14,14 +16,19 @@ use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::sentence::names;
+use flopwatch_pipeline::transform::read_samples;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
+use super::cuda::{self, recent};
 use super::facts::{Facts, closed, open};
 use super::{Observed, Profiler, RawFiles, Recipe, Remains, Site};
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
 use ring::RingError;
+
+/// Name of an empty file in the capture's folder: all that there was has been taken.
+const TAKEN: &str = "recorder.taken";
 
 /// The flight recorder.
 #[derive(Debug, Default)]
@@ -35,6 +42,9 @@ pub struct Recorder {
 pub struct RecorderSource {
     /// The recorder's file in the container; none where there is no recorder.
     ring: Option<PathBuf>,
+    /// The file of the CUDA tracer in the container; none where there is no tracer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kernels: Option<PathBuf>,
     /// What the node kept of a container that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kept: Option<Remains>,
@@ -45,6 +55,39 @@ pub struct RecorderSource {
 pub(crate) fn file(facts: &Facts) -> Option<PathBuf> {
     let folder = Path::new(facts.variables.get(FLOPWATCH_RECORDER_DIR)?);
     folder.is_absolute().then(|| folder.join(RECORDER_FILE))
+}
+
+impl Recorder {
+    /// Takes the ranges, and says whether there are any.
+    fn take_ranges(&self, site: &Site, source: &RecorderSource) -> Result<bool, Failure> {
+        let taken = match (&source.kept, &source.ring) {
+            (Some(kept), _) => match &kept.ring {
+                Some(ring) => ring::copy_kept(site, ring, RING),
+                None => return Ok(false),
+            },
+            (None, Some(ring)) => ring::take(&self.gate, site, ring.clone(), RING),
+            (None, None) => return Ok(false),
+        };
+        match taken {
+            Ok(()) => Ok(true),
+            Err(RingError::NotThere) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the kernels of the capture's time, and says whether there are any.
+    fn take_kernels(&self, site: &Site, source: &RecorderSource) -> Result<bool, Failure> {
+        if let Some(kept) = source.kept.as_ref().and_then(|kept| kept.kernels.as_ref()) {
+            ring::copy_kept(site, kept, CUDA_TRACE)?;
+            return Ok(true);
+        }
+        let Some(path) = source.kernels.clone() else {
+            return Ok(false);
+        };
+        let samples = read_samples(&site.folder.join(SAMPLES));
+        let samples = samples.map_err(Failure::because(CaptureReason::StoreFailed))?;
+        recent::take(&self.gate, site, path, samples.window_start_utc_ns, CUDA_TRACE)
+    }
 }
 
 impl Profiler for Recorder {
@@ -59,7 +102,7 @@ impl Profiler for Recorder {
     }
 
     fn capability(&self, facts: &Facts) -> Capability {
-        if file(facts).is_some() {
+        if file(facts).is_some() || cuda::file(facts).is_some() {
             return open(self.type_());
         }
         closed(
@@ -71,13 +114,17 @@ impl Profiler for Recorder {
     }
 
     fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<RecorderSource, Failure> {
-        let ring = file(&probed.facts);
-        Ok(RecorderSource { ring, kept: None })
+        Ok(RecorderSource {
+            ring: file(&probed.facts),
+            kernels: cuda::file(&probed.facts),
+            kept: None,
+        })
     }
 
     fn attach_to_kept(&self, kept: Remains) -> Option<RecorderSource> {
         Some(RecorderSource {
             ring: None,
+            kernels: None,
             kept: Some(kept),
         })
     }
@@ -87,14 +134,19 @@ impl Profiler for Recorder {
         Ok(Some(kept.map_or(now_utc_ns, |kept| kept.ended_utc_ns)))
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], _source: &RecorderSource) -> Result<(), Failure> {
-        let missing = require.iter().filter(|category| **category != Category::NvtxRange);
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], source: &RecorderSource) -> Result<(), Failure> {
+        let is_kept = |category: &Category| match source.kernels {
+            Some(_) => *category == Category::NvtxRange || Category::CUDA.contains(category),
+            None => *category == Category::NvtxRange,
+        };
+        let missing = require.iter().filter(|category| !is_kept(category));
         let missing: Vec<_> = missing.map(|category| category.name()).collect();
         if missing.is_empty() {
             return Ok(());
         }
         let message = format!(
-            "the flight recorder keeps NVTX ranges, and the session asks for {}: take them out of spec.require, or use another profiler",
+            "the flight recorder keeps NVTX ranges, and kernels of containers that are prepared for recorder-kernels, and the \
+             session asks for {}: take them out of spec.require, or use another profiler",
             names(missing.into_iter())
         );
         Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
@@ -119,11 +171,12 @@ impl Profiler for Recorder {
     }
 
     fn stop(&self, site: &Site, source: &RecorderSource, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        match (&source.kept, &source.ring) {
-            (Some(kept), _) => ring::copy_kept(site, &kept.file, RING)?,
-            (None, Some(ring)) => ring::take(&self.gate, site, ring.clone(), RING)?,
-            (None, None) => return Err(RingError::NotThere.into()),
+        let has_kernels = self.take_kernels(site, source)?;
+        if !self.take_ranges(site, source)? && !has_kernels {
+            return Err(RingError::NotThere.into());
         }
+        // Last: it stands for the whole of them.
+        File::create(site.folder.join(TAKEN)).map_err(Failure::because(CaptureReason::StoreFailed))?;
         self.raw_files(&site.folder).ok_or_else(|| {
             let message = "the flight recorder's file is not in the capture's folder";
             Failure::new(CaptureReason::CollectionFailed, message)
@@ -131,7 +184,7 @@ impl Profiler for Recorder {
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
-        RawFiles::find(folder, &[RING])
+        RawFiles::find(folder, &[TAKEN])
     }
 
     fn discard(&self, _site: &Site) {}
@@ -143,11 +196,14 @@ impl Profiler for Recorder {
         _sandbox: &SandboxDir,
         _nsys_versions: &NsysVersions,
     ) -> Result<Recipe, Failure> {
-        let ring = raw.path(RING);
+        let files = [RING, CUDA_TRACE].map(|name| (name, raw.path(name)));
+        let collected: Vec<_> = files.into_iter().filter(|(_, path)| path.is_file()).collect();
+        let has_ranges = collected.iter().any(|(name, _)| *name == RING);
         Ok(Recipe {
-            inputs: vec![ring.clone()],
-            collected: vec![(RING, ring)],
-            captured: vec![Category::NvtxRange],
+            inputs: collected.iter().map(|(_, path)| path.clone()).collect(),
+            collected,
+            // What was recorded of CUDA its file says itself.
+            captured: has_ranges.then_some(Category::NvtxRange).into_iter().collect(),
             ..Recipe::default()
         })
     }

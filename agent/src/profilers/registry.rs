@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn what_outlives_its_pod_is_published_by_its_own_profiler() {
         let kept = Remains {
-            file: "/kept".into(),
+            ring: Some("/kept".into()),
+            kernels: None,
             ended_utc_ns: 7,
         };
         for profiler in Registry::default().iter() {

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "there is no runtime whose threads would sleep")]
 
 mod hostile;
+mod kernels;
 mod node;
 
 use std::cmp::Reverse;

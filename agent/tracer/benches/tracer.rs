@@ -24,7 +24,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flopwatch_tracer_file::process::{Count, Phase};
-use flopwatch_tracer_file::wanted::{Kinds, Wanted};
+use flopwatch_tracer_file::wanted::{Kinds, Mode, Wanted};
 use serde_json::{Value, json};
 
 use agent::{Agent, lost, window};
@@ -39,6 +39,14 @@ const FILE_BYTES: u32 = 64 << 20;
 const MILLION_FILE_BYTES: u32 = 128 << 20;
 /// Launches that are timed while nobody asks.
 const TIMED_LAUNCHES: u64 = 50_000_000;
+/// Launches that are timed while kernels are recorded all the time.
+const RECORDED_LAUNCHES: u64 = 2_000_000;
+/// Kernels a second, the most that the agent has recorded all the time, and milliseconds for which
+/// they are launched.
+const CONTINUOUS_PER_SECOND: u64 = 100_000;
+const CONTINUOUS_MILLISECONDS: u64 = 5_000;
+/// Between two orders that have kernels recorded all the time, as the agent gives them.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 /// Windows that are begun and ended, behind the first one.
 const WINDOWS: usize = 200;
 /// Programs that are killed.
@@ -65,6 +73,7 @@ fn main() {
     let calls = Kinds::RUNTIME.with(Kinds::DRIVER);
     let line = json!({
         "off": off(rounds.parse().unwrap()),
+        "continuous": continuous(rounds.parse().unwrap()),
         "windows": windows(),
         "kernels": rate(&working(FILE_BYTES).in_memory(), Kinds::KERNELS, RECORDS_PER_SECOND),
         // A launch is three records.
@@ -110,6 +119,54 @@ fn off(rounds: u32) -> Value {
         assert!(recorded < 0.5, "{recorded} records of a program that nobody asked");
     }
     json!({"bare_ns": least(&bare), "loaded_ns": least(&loaded), "callbacks": callbacks, "is_mapped": is_mapped})
+}
+
+/// What kernels take that are recorded all the time, beside a program alone: a launch, in ns of the
+/// launching thread, and the threads on which the library works, in ns for a second.
+fn continuous(rounds: u32) -> Value {
+    let line = format!("timed {RECORDED_LAUNCHES}");
+    let (mut bare, mut recorded) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let rig = working(FILE_BYTES);
+        let mut program = Program::of(rig.bare());
+        assert_eq!(program.ask("init"), "init 0");
+        let [_, took] = answer(&program.ask(&line));
+        bare.push(took);
+        let mut program = rig.start();
+        let mut agent = Agent::of(&rig);
+        agent.order(all_the_time());
+        assert_eq!(agent.settle(0), Phase::Recording);
+        let [count, took] = answer(&program.ask(&line));
+        assert!(count >= 1e6, "{count} records");
+        recorded.push(took);
+    }
+    let rig = working(FILE_BYTES);
+    let mut program = rig.start();
+    let mut agent = Agent::of(&rig);
+    agent.order(all_the_time());
+    assert_eq!(agent.settle(0), Phase::Recording);
+    let (before, begin) = (worked_ns(&program), Instant::now());
+    program.tell(&format!("pace {CONTINUOUS_PER_SECOND} {CONTINUOUS_MILLISECONDS}"));
+    while begin.elapsed() < Duration::from_millis(CONTINUOUS_MILLISECONDS) {
+        std::thread::sleep(RENEWAL_INTERVAL);
+        agent.order(all_the_time());
+    }
+    let [count, _] = answer(&program.line());
+    let spent = worked_ns(&program) - before;
+    let passed = begin.elapsed().as_secs_f64();
+    let process = agent.process(0);
+    json!({
+        "bare_ns": least(&bare), "recorded_ns": least(&recorded), "records": count, "lost": lost(&process),
+        "windows": process.count(Count::Windows), "spent_ns": spent, "seconds": passed,
+    })
+}
+
+/// The order that has kernels recorded all the time.
+fn all_the_time() -> Wanted {
+    Wanted {
+        mode: Mode::Continuous,
+        ..window(Kinds::KERNELS.with(Kinds::GRAPHS).with(Kinds::PLACES))
+    }
 }
 
 /// The two numbers behind the word that a program answers with.

@@ -27,7 +27,7 @@ impl Window {
     /// over. The agent tells real time, which hosts share; a step of that clock is no step of a
     /// window that has begun.
     pub(crate) fn of(wanted: &Wanted, monotonic_ns: u64, realtime_ns: u64) -> Option<Self> {
-        if wanted.mode != Mode::Window {
+        if wanted.mode == Mode::Off {
             return None;
         }
         let from_now = |at_ns: u64| monotonic_ns.saturating_add(at_ns.saturating_sub(realtime_ns));

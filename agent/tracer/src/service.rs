@@ -55,6 +55,8 @@ enum State {
     },
     Recording {
         session: Session,
+        /// The order that it began with.
+        wanted: Wanted,
         end_ns: u64,
         tick_ns: u64,
     },
@@ -78,6 +80,9 @@ impl Service {
         }
         if let Some(wanted) = wanted(file) {
             self.seen = wanted.generation;
+            if self.goes_on(&wanted) {
+                return word;
+            }
             self.end();
             let window = Window::of(&wanted, nanoseconds(MONOTONIC), nanoseconds(REALTIME));
             match window {
@@ -90,6 +95,22 @@ impl Service {
             }
         }
         word
+    }
+
+    /// Whether what is recorded goes on by a new order, which only moves its end: nothing is asked
+    /// of CUPTI for it.
+    fn goes_on(&mut self, next: &Wanted) -> bool {
+        let State::Recording { wanted, end_ns, .. } = &mut self.state else {
+            return false;
+        };
+        let now = nanoseconds(MONOTONIC);
+        let window = Window::of(next, now, nanoseconds(REALTIME)).filter(|window| window.begin_ns <= now);
+        let Some(window) = window.filter(|_| next.goes_on_from(wanted)) else {
+            return false;
+        };
+        *end_ns = window.end_ns;
+        self.enter(Phase::Recording);
+        true
     }
 
     /// Does what is due, and gives when the next thing is; `None` for nothing.
@@ -107,6 +128,7 @@ impl Service {
                 session,
                 end_ns,
                 tick_ns,
+                ..
             } => {
                 if now >= *end_ns {
                     self.end();
@@ -133,6 +155,7 @@ impl Service {
                 self.enter(Phase::Recording);
                 self.state = State::Recording {
                     session,
+                    wanted: *wanted,
                     end_ns: window.end_ns,
                     tick_ns,
                 };

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{
     CAPTURE_BYTES_ANNOTATION, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PREPARED_VERSION_ANNOTATION,
-    PreparationWord, PreparedFor, UNPREPARED_ANNOTATION, UnknownWord,
+    PreparationWord, PreparedFor, RECORDER_KERNELS_PERCENT_ANNOTATION, UNPREPARED_ANNOTATION, UnknownWord,
 };
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
@@ -201,9 +201,11 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
         }
         unprepared.extend(environment.kept.into_iter().map(|why| (container.name.clone(), why)));
         let word = tools.as_ref().filter(|_| has_tools).map(|tools| tools.word);
-        let words: PreparedFor = word.into_iter().chain(environment.prepared_for.words()).collect();
-        if !words.is_empty() {
-            prepared_for.push((container.name.clone(), words));
+        let prepared: PreparedFor = word.into_iter().chain(environment.prepared_for.words()).collect();
+        if !prepared.is_empty() {
+            let (prepared, refusal) = with_options(pod, prepared, &words);
+            unprepared.extend(refusal.map(|refusal| (container.name.clone(), refusal)));
+            prepared_for.push((container.name.clone(), prepared));
         }
     }
     let mut preparation = Preparation {
@@ -219,6 +221,17 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
 /// What the pod's label asks for; None where it has none.
 fn asked_for(pod: &Pod) -> Option<Result<PreparedFor, UnknownWord>> {
     pod.labels().get(PREPARE_LABEL).map(|value| value.parse())
+}
+
+/// What a container is prepared for, with the options that the pod's words ask for, and why one of
+/// them is left out.
+fn with_options(pod: &Pod, prepared: PreparedFor, words: &PreparedFor) -> (PreparedFor, Option<Refusal>) {
+    let asked = prepared.clone().with_options_of(words);
+    if asked.records_kernels() && pod::kernels_percent(pod).is_none() {
+        let said = pod::annotation(pod, RECORDER_KERNELS_PERCENT_ANNOTATION);
+        return (prepared, said.map(|said| Refusal::KernelsPercent(said.to_owned())));
+    }
+    (asked, None)
 }
 
 /// The tools, where the pod has a place for them.

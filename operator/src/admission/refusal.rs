@@ -3,7 +3,7 @@
 use flopwatch_api::preparation::{
     CUDA_BYTES_ANNOTATION, CUDA_INJECTION64_PATH, JAX_DUMPS_ANNOTATION, NCU_OPTIONS_ANNOTATION,
     NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION,
-    PREPARE_LABEL, RECORDER_BYTES_ANNOTATION, UnknownWord,
+    PREPARE_LABEL, RECORDER_BYTES_ANNOTATION, RECORDER_KERNELS_PERCENT_ANNOTATION, UnknownWord,
 };
 use flopwatch_api::profiler::TraceCategory;
 use strum::IntoStaticStr;
@@ -81,6 +81,8 @@ pub enum Refusal {
         /// Bytes that are needed.
         needed: u128,
     },
+    /// The annotation with the share of the time in which kernels are recorded is no share.
+    KernelsPercent(String),
     /// The pod has a volume or an init container of one of our names that is not ours.
     NameTaken(String),
     /// The annotation names a container that the pod does not have.
@@ -167,6 +169,7 @@ impl std::fmt::Display for Refusal {
             Self::CudaMemory { limit, needed } => {
                 write!(f, "the container's memory limit of {limit} bytes is too small for the CUDA tracer's file, which counts towards it: at least {needed} are asked; raise the limit, or make the file smaller with annotation {CUDA_BYTES_ANNOTATION}")
             }
+            Self::KernelsPercent(value) => write!(f, "annotation {RECORDER_KERNELS_PERCENT_ANNOTATION} is {value:?}; write a whole number from 1 to 100"),
             Self::NameTaken(name) => write!(f, "the pod already has a volume or an init container named {name}; rename it"),
             Self::NoSuchContainer { existing } => write!(f, "the pod has no such container; it has {existing}"),
             Self::InitContainer => f.write_str("init containers are not prepared"),

@@ -236,6 +236,19 @@ impl Program {
         }
     }
 
+    /// Launches kernels until nobody records them any more.
+    ///
+    /// # Errors
+    /// When somebody still does.
+    pub async fn left_alone(&mut self) -> Result<()> {
+        let begin = Instant::now();
+        while self.recorded("launch 1").await? > 0 {
+            ensure!(begin.elapsed() < STATE_TIMEOUT, "it is recorded on and on");
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
     /// The program goes on, and no window records it.
     ///
     /// # Errors

@@ -8,11 +8,13 @@ use std::os::unix::fs::FileExt as _;
 use flopwatch_model::count;
 use flopwatch_tracer_file::header::{CURSOR_AT, HEAP_USED_AT, PROCESSES_LEFT_OUT_AT, drained_identity};
 use flopwatch_tracer_file::name::MAX_NAME_BYTES;
-use flopwatch_tracer_file::process::{BYTES, Count, HOLDER_AT, PHASE_AT, Process, REASON_AT, RESULT_AT, SLOTS};
+use flopwatch_tracer_file::process::{
+    BYTES, Count, HELD_AT, HOLDER_AT, PHASE_AT, Process, REASON_AT, RESULT_AT, SLOTS,
+};
 use flopwatch_tracer_file::record::Record;
 use flopwatch_tracer_file::segment as layout_of_segment;
 use flopwatch_tracer_file::{
-    Drained, HEADER_BYTES, Layout, MAX_DRAINED_SEGMENTS, NAMES_AT, Origin, Reader, Seen, Source as _,
+    Drained, HEADER_BYTES, Layout, Losses, MAX_DRAINED_SEGMENTS, NAMES_AT, Origin, Reader, Seen, Source as _,
 };
 
 use super::segment::{Segment, put};
@@ -30,6 +32,19 @@ pub struct Drain {
     packer: Packer,
     /// The process of each slot before the window.
     before: Vec<Option<Process>>,
+    extent: Extent,
+}
+
+/// What of the file is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// A window, from its begin on.
+    Window,
+    /// What the file still holds of a time that is past.
+    Recent {
+        /// Whether the programs have ended.
+        have_ended: bool,
+    },
 }
 
 impl Drain {
@@ -52,6 +67,7 @@ impl Drain {
             file,
             reader,
             before,
+            extent: Extent::Window,
         })
     }
 
@@ -77,7 +93,35 @@ impl Drain {
             file,
             reader,
             before,
+            extent: Extent::Window,
         })
+    }
+
+    /// Takes what `file` still holds of what ran at `since_utc_ns` or later into `to`, which is
+    /// empty, and completes that. What has no time, such as the name of a device, is kept. Programs
+    /// go on writing, unless they `have_ended`. Gives how many records were kept.
+    ///
+    /// Of a process of which the file reaches back beyond that time, nothing counts as lost that
+    /// the file no longer holds; of any other, all that it wrote before.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, is none of a tracer, or what is taken cannot be written.
+    pub fn recent(
+        file: File,
+        to: File,
+        limits: &ReadLimits,
+        since_utc_ns: u64,
+        have_ended: bool,
+    ) -> Result<u64, Failure> {
+        let mut drain = Self {
+            extent: Extent::Recent { have_ended },
+            ..Self::resume(file, to, limits, vec![None; SLOTS], since_utc_ns)?
+        };
+        drain.drain()?;
+        let records = drain.records();
+        drain.finish(&BTreeMap::new(), |_| true)?;
+        Ok(records)
     }
 
     /// Takes what was written since the last time. To be called so often that the file never goes
@@ -181,6 +225,16 @@ impl Drain {
             for what in Count::ALL {
                 put(&mut bytes, what.at(), &since(what).to_le_bytes());
             }
+            if let Extent::Recent { have_ended } = self.extent {
+                let losses = self.reader.losses(&mut self.file, slot)?;
+                if let Some(kept) = losses.and_then(|losses| self.packer.kept_of(slot, &losses)) {
+                    put(&mut bytes, Count::Records.at(), &kept.to_le_bytes());
+                }
+                if !have_ended {
+                    // These are not lost: they come when they are complete.
+                    put(&mut bytes, HELD_AT, &0_u64.to_le_bytes());
+                }
+            }
             if let Some(refused) = refused.get(&slot).filter(|refused| refused.serial == now.serial) {
                 put(&mut bytes, PHASE_AT, &refused.phase.bits().to_le_bytes());
                 put(&mut bytes, REASON_AT, &refused.reason.bits().to_le_bytes());
@@ -235,7 +289,17 @@ struct Packer {
     /// What ended before is left out, ns since the Unix epoch.
     since_utc_ns: u64,
     counting: Counting,
+    /// What was left out so, by the slot of its process.
+    earlier: BTreeMap<usize, Earlier>,
     failure: Option<Failure>,
+}
+
+/// Records of a process that are of an earlier time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Earlier {
+    /// Which claim of its slot the process is.
+    serial: u32,
+    records: u64,
 }
 
 impl Packer {
@@ -249,6 +313,7 @@ impl Packer {
             most: limits.max_events,
             since_utc_ns,
             counting: Counting::default(),
+            earlier: BTreeMap::new(),
             failure: None,
         }
     }
@@ -265,8 +330,33 @@ impl Packer {
         end.is_some_and(|end| end < self.since_utc_ns)
     }
 
+    /// Counts a record of a time before the window.
+    fn leave_out(&mut self, origin: &Origin) {
+        let serial = origin.serial;
+        let earlier = self.earlier.entry(origin.slot);
+        let earlier = earlier.or_insert(Earlier { serial, records: 0 });
+        if earlier.serial != serial {
+            *earlier = Earlier { serial, records: 0 };
+        }
+        earlier.records = earlier.records.saturating_add(1);
+    }
+
+    /// How many records of a process were read and not left out, where some of an earlier time
+    /// were: nothing is gone between them.
+    fn kept_of(&self, slot: usize, losses: &Losses) -> Option<u64> {
+        let process = &losses.process;
+        let earlier = self.earlier.get(&slot);
+        let earlier = earlier.filter(|earlier| earlier.serial == process.serial)?;
+        let read = process.count(Count::Records).saturating_sub(losses.overwritten);
+        Some(read.saturating_sub(earlier.records))
+    }
+
     fn add(&mut self, origin: &Origin, record: &Record) {
-        if self.failure.is_some() || self.is_full() || self.is_earlier(origin, record) {
+        if self.failure.is_some() || self.is_full() {
+            return;
+        }
+        if self.is_earlier(origin, record) {
+            self.leave_out(origin);
             return;
         }
         let (shape, last) = record.slots();
@@ -327,6 +417,7 @@ mod tests {
             most: u64::MAX,
             since_utc_ns: 0,
             counting: Counting::default(),
+            earlier: BTreeMap::new(),
             failure: None,
         };
         for serial in 1..=3 {

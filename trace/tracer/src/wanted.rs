@@ -36,6 +36,9 @@ pub enum Mode {
     Off,
     /// Records are written from `start_at_ns` to `deadline_ns`.
     Window,
+    /// The same, for as long as somebody wants it: an order that [goes on](Wanted::goes_on_from)
+    /// with what is recorded moves the deadline, and nothing ends or begins for it.
+    Continuous,
 }
 
 impl Mode {
@@ -43,6 +46,7 @@ impl Mode {
         match self {
             Self::Off => 0,
             Self::Window => 1,
+            Self::Continuous => 2,
         }
     }
 
@@ -50,6 +54,7 @@ impl Mode {
         match bits {
             0 => Some(Self::Off),
             1 => Some(Self::Window),
+            2 => Some(Self::Continuous),
             _ => None,
         }
     }
@@ -170,6 +175,12 @@ impl Wanted {
         bytes
     }
 
+    /// Whether this order has what `before` began go on: both are continuous, of the same records.
+    pub fn goes_on_from(&self, before: &Self) -> bool {
+        let is_continuous = self.mode == Mode::Continuous && before.mode == Mode::Continuous;
+        is_continuous && self.kinds == before.kinds && self.graphs == before.graphs
+    }
+
     /// What stands in the file; `None` where it is being written or has a number without meaning.
     pub fn of_bytes(bytes: &[u8; BYTES]) -> Option<Self> {
         let half = |at| u32_at(bytes, at);
@@ -206,6 +217,40 @@ mod tests {
         assert_eq!(Wanted::of_bytes(&WINDOW.to_bytes()), Some(WINDOW));
         let nothing = Wanted::of_bytes(&[0; BYTES]).unwrap();
         assert_eq!((nothing.generation, nothing.mode), (0, Mode::Off));
+    }
+
+    #[test]
+    fn an_order_goes_on_with_a_continuous_one_of_the_same_records_and_with_no_window() {
+        let continuous = Wanted {
+            mode: Mode::Continuous,
+            ..WINDOW
+        };
+        assert_eq!(Wanted::of_bytes(&continuous.to_bytes()), Some(continuous));
+        let later = Wanted {
+            generation: 8,
+            start_at_ns: 0,
+            deadline_ns: 5,
+            ..continuous
+        };
+        assert!(later.goes_on_from(&continuous));
+        let others = [
+            Wanted {
+                kinds: Kinds::KERNELS,
+                ..later
+            },
+            Wanted {
+                graphs: GraphLevel::Whole,
+                ..later
+            },
+            WINDOW,
+        ];
+        for other in others {
+            assert!(
+                !other.goes_on_from(&continuous) && !continuous.goes_on_from(&other),
+                "{other:?}"
+            );
+        }
+        assert!(!WINDOW.goes_on_from(&WINDOW));
     }
 
     #[test]

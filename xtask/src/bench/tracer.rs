@@ -38,6 +38,7 @@ pub(crate) struct TracerOptions {
 #[derive(Debug, Deserialize)]
 struct Said {
     off: Off,
+    continuous: Continuous,
     windows: Windows,
     kernels: Rate,
     kernels_and_calls: Rate,
@@ -53,6 +54,19 @@ struct Off {
     loaded_ns: f64,
     callbacks: u64,
     is_mapped: bool,
+}
+
+/// Kernels that are recorded all the time.
+#[derive(Debug, Deserialize)]
+struct Continuous {
+    bare_ns: f64,
+    recorded_ns: f64,
+    records: f64,
+    lost: u64,
+    /// Windows that ended, of which an order that goes on ends none.
+    windows: u64,
+    spent_ns: f64,
+    seconds: f64,
 }
 
 /// Two hundred windows, behind a first one.
@@ -147,6 +161,7 @@ pub(crate) fn run(cache: &Cache, options: &TracerOptions) -> Result<()> {
 impl Said {
     fn verdicts(&self) -> Vec<Verdict> {
         let mut verdicts = Vec::from(self.off.verdicts());
+        verdicts.extend(self.continuous.verdicts());
         verdicts.extend(self.windows.verdicts());
         verdicts.push(self.kernels.verdict("the threads' time per record, kernels"));
         verdicts.push(
@@ -184,6 +199,28 @@ impl Off {
                 what: "what is called while nobody asks",
                 value: format!("{callbacks} calls of libcupti, {mapped}"),
                 budget: Some(("nothing", callbacks == 0 && !is_mapped)),
+            },
+        ]
+    }
+}
+
+impl Continuous {
+    fn verdicts(&self) -> [Verdict; 2] {
+        let more = self.recorded_ns - self.bare_ns;
+        let percent = self.spent_ns / self.seconds / 1e7;
+        let rate = self.records / self.seconds;
+        let (lost, windows) = (self.lost, self.windows);
+        [
+            Verdict {
+                what: "a launch while kernels are recorded all the time, beside the program alone",
+                value: format!("{more:+.2} ns ({:.2} beside {:.2})", self.recorded_ns, self.bare_ns),
+                // The stand-in's own work is the most of it.
+                budget: None,
+            },
+            Verdict {
+                what: "the threads' time, kernels all the time at 100,000 a second",
+                value: format!("{percent:.2} % of a core at {rate:.0} a second, {lost} lost, {windows} windows ended"),
+                budget: Some(("1 % of a core", percent <= 1.0 && windows == 0)),
             },
         ]
     }

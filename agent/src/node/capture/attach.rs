@@ -20,7 +20,7 @@ use crate::adoption::{Attached, Stage};
 use crate::choice::{Candidate, choose};
 use crate::node::pods;
 use crate::profilers::containers::Probed;
-use crate::profilers::{AnyProfiler, Remains, recorder};
+use crate::profilers::{AnyProfiler, cuda, recorder};
 
 /// How long a target that is not known yet is waited for, and the pause between two looks.
 pub(super) const TARGET_TIMEOUT: Duration = Duration::from_secs(3);
@@ -122,6 +122,7 @@ pub(super) fn pick(
         Some(earlier) => cx.profiler(earlier)?.follow(&earlier.profiler, choice.profiler)?,
         None => choice.profiler,
     };
+    let records_kernels = pod.is_some_and(|pod| pod::prepared_for(pod, &spec.container_name).records_kernels());
     Ok(Attached {
         container_id: container_id.to_owned(),
         process: probed.process,
@@ -129,6 +130,7 @@ pub(super) fn pick(
         note: choice.note,
         uses_cuda: probed.uses_cuda,
         ring: recorder::file(&probed.facts),
+        kernels: cuda::file(&probed.facts).filter(|_| records_kernels),
     })
 }
 
@@ -137,12 +139,8 @@ pub(super) fn pick(
 fn attach_to_kept(cx: &mut Context<'_>, failure: Failure) -> Result<Attached, Failure> {
     let spec = &cx.capture.spec;
     let recordings = &cx.node.recordings;
-    let Some((file, ended)) = recordings.find(&spec.pod_ref.uid, &spec.container_name) else {
+    let Some((kept, ended)) = recordings.find(&spec.pod_ref.uid, &spec.container_name) else {
         return Err(failure);
-    };
-    let kept = Remains {
-        file,
-        ended_utc_ns: ended.at_utc_ns,
     };
     let profiler = cx.node.profilers.get(spec.profiler.type_);
     let state = profiler.map(|profiler| profiler.attach_to_kept(kept)).transpose()?;
@@ -158,5 +156,6 @@ fn attach_to_kept(cx: &mut Context<'_>, failure: Failure) -> Result<Attached, Fa
         note: String::new(),
         uses_cuda: false,
         ring: None,
+        kernels: None,
     })
 }

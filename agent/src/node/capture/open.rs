@@ -21,6 +21,7 @@ pub(super) async fn prepare(cx: &mut Context<'_>, attached: Attached) -> Result<
         before: window_cost::profiler_time(cx, &attached).await?,
         after: None,
     };
+    leave_to(cx, &attached).await?;
     cx.unwritten.attach_ns = Some(utc_ns());
     let unprepared = attached.profiler.clone();
     let (profiler, again) = match prepared(cx, &attached, unprepared.clone()).await {
@@ -33,6 +34,19 @@ pub(super) async fn prepare(cx: &mut Context<'_>, attached: Attached) -> Result<
         unprepared,
         again,
     })
+}
+
+/// Ends what is recorded of the container's kernels all the time, until the capture has left it:
+/// one profiler at a time can have CUPTI. One that looks back asks for nothing.
+pub(super) async fn leave_to(cx: &Context<'_>, attached: &Attached) -> Result<(), Failure> {
+    let profiler = cx.profiler(attached)?;
+    let is_past = profiler.looks_back(&attached.profiler, utc_ns())?.is_some();
+    if profiler.records_events() && !is_past {
+        let lease = cx.lease.clone();
+        let holds = move || lease.holds();
+        cx.node.kernels.give_way(&attached.container_id, holds).await;
+    }
+    Ok(())
 }
 
 /// Starts the collection; prepares it once more where the profiler says that this may help.

@@ -19,13 +19,15 @@ use tracing::{info, warn};
 use super::context::{Context, blocking};
 use super::produce;
 use crate::adoption::Attached;
+use crate::profilers::cuda::recent;
 use crate::profilers::recorder::ring::{self, RingError};
 
 /// Longest time before a window that is kept: what a ring of the usual size holds is less.
 const MAX_PRELUDE_DURATION: Duration = Duration::from_mins(10);
-/// Names in the capture's folder: the recorder's file, and the window before as [`Samples`], which
-/// is there only where there is a prelude.
+/// Names in the capture's folder: the recorder's file, the kernels, and the window before as
+/// [`Samples`], which is there only where there is a prelude.
 const RING_BEFORE: &str = "before.ring";
+const KERNELS_BEFORE: &str = "before.cuda-trace";
 const SAMPLES_BEFORE: &str = "before.json";
 /// The folder, in the capture's, in which its child has its own.
 const FOLDER: &str = "before";
@@ -38,7 +40,13 @@ const MISSING_REASON_FILE: &str = "before.txt";
 /// lose the window.
 pub(super) async fn on_opened(cx: &Context<'_>, attached: &Attached) {
     let samples = before(cx, attached, utc_ns(), MAX_PRELUDE_DURATION).await;
-    let taken = take_ring(cx, attached).await;
+    let taken = match take_ring(cx, attached).await {
+        Ok(has_ring) => {
+            let kernels = take_kernels(cx, attached, samples.window_start_utc_ns).await;
+            kernels.map(|has_kernels| has_ring || has_kernels)
+        }
+        failed => failed,
+    };
     let kept = match taken {
         Ok(false) if samples.series.is_empty() => return,
         Ok(_) => serde_json::to_vec(&samples)
@@ -67,6 +75,7 @@ pub(super) async fn before(cx: &Context<'_>, attached: &Attached, end_utc_ns: u6
             .map(|ring| ring.before(&id, end_utc_ns, length))
             .unwrap_or_default();
         found.series.extend(node.heartbeats.within(&id, from..end_utc_ns));
+        found.series.extend(node.kernels.within(&id, &(from..end_utc_ns)));
         found
     });
     let found = found.await.unwrap_or_default();
@@ -94,6 +103,19 @@ async fn take_ring(cx: &Context<'_>, attached: &Attached) -> Result<bool, Failur
     let taken = taken.await?;
     info!(taken, "looked for the flight recorder's file");
     Ok(taken)
+}
+
+/// Takes the kernels that ran since a time, where they are recorded all the time; false where there
+/// are none.
+async fn take_kernels(cx: &Context<'_>, attached: &Attached, since_utc_ns: u64) -> Result<bool, Failure> {
+    let Some(path) = attached.kernels.clone() else {
+        return Ok(false);
+    };
+    let (site, gate) = (cx.site_of(attached), cx.node.entering.gate.clone());
+    let taken = blocking(CaptureReason::AttachFailed, move || {
+        recent::take(&gate, &site, path, since_utc_ns, KERNELS_BEFORE)
+    });
+    taken.await
 }
 
 /// Why a capture has no prelude that should have one; none where it has one, or nothing to have one
@@ -124,9 +146,11 @@ pub(super) async fn make(cx: &Context<'_>, in_vain: &CancellationToken) -> Resul
     let own = cx.spool.join(FOLDER);
     folder::make(&own)?;
     let sandbox = produce::make_sandbox(cx, &own).await?;
-    let ring = Some(cx.spool.join(RING_BEFORE)).filter(|ring| ring.is_file());
+    let inputs = [RING_BEFORE, KERNELS_BEFORE].map(|name| cx.spool.join(name));
+    let inputs: Vec<_> = inputs.into_iter().filter(|input| input.is_file()).collect();
+    let samples_alone = inputs.is_empty();
     let job = Job {
-        inputs: ring.clone().into_iter().collect(),
+        inputs,
         samples: Some(samples),
         session_id: Some(cx.capture.spec.session_ref.id.clone()),
         trim: true,
@@ -148,8 +172,8 @@ pub(super) async fn make(cx: &Context<'_>, in_vain: &CancellationToken) -> Resul
     let processor_time = transformed.map_err(|error| failed(&error))?;
     let summary = sandbox.open(SUMMARY).map_err(|error| failed(&error))?;
     let summary = read_summary(summary, &job.summary).map_err(|error| failed(&error))?;
-    // Without a ring there are series, or there would be no samples.
-    let holds_something = summary.total_events > 0 || ring.is_none() || {
+    // Where there is nothing else there are series, or there would be no samples.
+    let holds_something = summary.total_events > 0 || samples_alone || {
         let samples = read_samples(&cx.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
         !samples.series.is_empty()
     };

@@ -10,7 +10,7 @@ use tracing::info;
 use super::context::{Context, blocking};
 use super::finish::clean_container;
 use super::outcome::Failed;
-use super::{memory, publish, task};
+use super::{memory, open, publish, task};
 use crate::adoption::{Adoption, Attached, Collection, Journal, Stage, World, adopt};
 use crate::profilers::Observed;
 
@@ -47,6 +47,7 @@ async fn enter(cx: &mut Context<'_>, adoption: Adoption) -> Result<Stage, Failur
     };
     if matches!(adoption, Adoption::Window { .. } | Adoption::Fetch) {
         cx.lease.acquire()?;
+        open::leave_to(cx, &collection.attached).await?;
     }
     // How often it was adopted is known before anything is done that may take the agent down.
     cx.note().await?;

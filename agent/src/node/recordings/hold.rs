@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use super::keep::Recorded;
-use super::{MAX_FILES, Node, RecordingStep, steps, within};
+use super::{EndedContainer, MAX_FILES, Node, RecordingStep, steps, within};
 
 /// Time between two checks of the node's pods while a file is held.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -192,7 +192,8 @@ fn look_at_pods(node: &Node, files: &mut Files, to_keep: &mpsc::Sender<Recorded>
     let now = Instant::now();
     let mut running = BTreeSet::new();
     let mut unheld = Vec::new();
-    for (id, step) in steps(&node.pods.state(), &files.known()) {
+    let (pods, known) = (node.pods.state(), files.known());
+    for (id, step) in steps(&pods, &known) {
         match step {
             RecordingStep::Open(whose) => {
                 if files.has_room(&id, now) {
@@ -203,21 +204,40 @@ fn look_at_pods(node: &Node, files: &mut Files, to_keep: &mpsc::Sender<Recorded>
             }
             RecordingStep::Keep(ended) => {
                 node.heartbeats.end(&id);
-                if let Some(file) = files.held.remove(&id).filter(|_| node.recordings.is_on())
-                    && let Err(error) = to_keep.try_send(Recorded { file, ended })
-                {
-                    warn!(container = id, %error, "what the flight recorder held is not kept");
-                }
+                let ring = files.held.remove(&id);
+                send(node, &id, (ring, ended), to_keep);
             }
             RecordingStep::Forget => {
                 node.heartbeats.end(&id);
                 files.held.remove(&id);
+                drop(node.kernels.take_remains(&id));
             }
+        }
+    }
+    // Programs that have no ranges may have kernels.
+    let mut others = node.kernels.known();
+    others.retain(|id| !known.contains(id));
+    for (id, step) in steps(&pods, &others) {
+        match step {
+            RecordingStep::Open(_) => {}
+            RecordingStep::Keep(ended) => send(node, &id, (None, ended), to_keep),
+            RecordingStep::Forget => drop(node.kernels.take_remains(&id)),
         }
     }
     let Files { absent, looked_for, .. } = files;
     absent.retain(|id, _| running.contains(id) || looked_for.contains(id));
     unheld
+}
+
+/// Has what there is of a container kept that ended abnormally: its ranges, and its kernels.
+fn send(node: &Node, id: &str, (ring, ended): (Option<Arc<File>>, EndedContainer), to_keep: &mpsc::Sender<Recorded>) {
+    let kernels = node.kernels.take_remains(id);
+    if !node.recordings.is_on() || (ring.is_none() && kernels.is_none()) {
+        return;
+    }
+    if let Err(error) = to_keep.try_send(Recorded { ring, kernels, ended }) {
+        warn!(container = id, %error, "what the flight recorder held is not kept");
+    }
 }
 
 /// Looks for the recorder's file of a container that runs.

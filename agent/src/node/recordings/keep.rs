@@ -27,7 +27,10 @@ const RECORDING_KEPT: &str = "RecordingKept";
 /// What a container recorded that ended abnormally.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    pub(super) file: Arc<File>,
+    /// The flight recorder's file.
+    pub(super) ring: Option<Arc<File>>,
+    /// The CUDA tracer's file, where kernels were recorded all the time.
+    pub(super) kernels: Option<File>,
     pub(super) ended: EndedContainer,
 }
 
@@ -54,10 +57,11 @@ async fn sweep(node: &Arc<Node>) {
 }
 
 /// Copies a file, and says on the pod how to get it.
-async fn keep(node: &Node, gate: &Gate, Recorded { file, ended }: Recorded) {
+async fn keep(node: &Node, gate: &Gate, recorded: Recorded) {
+    let Recorded { ring, kernels, ended } = recorded;
     let (recordings, of) = (node.recordings.clone(), ended.clone());
     let copied = within(gate, &ended.container_id, COPY_TIMEOUT, move || {
-        recordings.keep(&of, &file)
+        recordings.keep(&of, ring.as_deref(), kernels)
     })
     .await;
     let why = match copied {

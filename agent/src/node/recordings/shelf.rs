@@ -1,18 +1,27 @@
-//! Kept recordings on the node's disk: a copy of the recorder's file and what is known of its
-//! container, in a folder that has a bound in bytes and in time. The latest of a container replaces
-//! an earlier one. A copy without what is known of it was never finished: an agent was killed while
-//! it kept something, and a sweep removes it.
+//! Kept recordings on the node's disk: a copy of the recorder's file, the kernels of the CUDA
+//! tracer's file where there are some, and what is known of their container, in a folder that has a
+//! bound in bytes and in time. The latest of a container replaces an earlier one. A copy without
+//! what is known of it was never finished: an agent was killed while it kept something, and a sweep
+//! removes it.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flopwatch_trace::ReadLimits;
 use flopwatch_trace::recorder::{self, snapshot};
+use flopwatch_trace::tracer::Drain;
+use flopwatch_trace::{ReadLimits, tracer};
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
+use crate::profilers::Remains;
+
+/// How the names of copies end: of ranges, and of kernels.
+const RING: &str = "ring";
+const KERNELS: &str = "kernels";
+/// Longest time before a container's end of which kernels are kept.
+const MAX_KERNELS_DURATION: Duration = Duration::from_mins(10);
 /// Age of a file that was not finished at which nobody writes it any more.
 const MIN_ABANDONED_AGE: Duration = Duration::from_mins(10);
 
@@ -43,6 +52,12 @@ pub(crate) enum ShelfError {
     /// The copy cannot be made.
     #[error("the flight recorder's file: {0}")]
     Snapshot(#[from] recorder::Failure),
+    /// The kernels cannot be taken.
+    #[error("the CUDA tracer's file {0}")]
+    Kernels(#[from] tracer::Failure),
+    /// There is neither a range nor a kernel.
+    #[error("it holds nothing")]
+    Empty,
     /// The copy or its description cannot be written.
     #[error("cannot be written: {0}")]
     Io(#[from] io::Error),
@@ -86,43 +101,90 @@ impl Recordings {
         self.folder.join(format!("{pod_uid}_{container}.{ending}"))
     }
 
-    /// Copies the file of a container that ended.
-    pub(crate) fn keep(&self, ended: &EndedContainer, from: &File) -> Result<(), ShelfError> {
+    /// Copies what there is of a container that ended.
+    pub(crate) fn keep(
+        &self,
+        ended: &EndedContainer,
+        ring: Option<&File>,
+        kernels: Option<File>,
+    ) -> Result<(), ShelfError> {
         fs::create_dir_all(&self.folder)?;
         let path_of = |ending: &str| self.path_of(&ended.pod_uid, &ended.container, ending);
         // An earlier life's copy may still be under way.
         let life: String = ended.container_id.chars().filter(char::is_ascii_hexdigit).collect();
         let partial = path_of(&format!("{life}.partial"));
-        let mut copy = File::create(&partial)?;
-        let copied = snapshot(from, &mut copy, &ReadLimits::default())
-            .map_err(ShelfError::from)
-            .and_then(|bytes| {
-                if bytes > self.bytes {
-                    Err(ShelfError::TooLarge {
-                        bytes,
-                        limit: self.bytes,
-                    })
-                } else {
-                    Ok(copy.sync_data()?)
-                }
-            });
+        let copies = [RING, KERNELS].map(|ending| (path_of(&format!("{life}.{ending}.partial")), path_of(ending)));
+        let [(ring_copy, _), (kernels_copy, _)] = &copies;
+        let copied = self.copy(ended, (ring, ring_copy), (kernels, kernels_copy));
         if let Err(error) = copied {
-            fs::remove_file(&partial)?;
+            remove(ring_copy)?;
+            remove(kernels_copy)?;
             return Err(error);
         }
         // Of what is there, never one life's copy with another's end.
         remove(&path_of("json"))?;
-        fs::rename(&partial, path_of("ring"))?;
+        for (copy, path) in &copies {
+            remove(path)?;
+            if copy.is_file() {
+                fs::rename(copy, path)?;
+            }
+        }
         let text = serde_json::to_vec(ended).map_err(io::Error::from)?;
         fs::write(&partial, text)?;
         Ok(fs::rename(&partial, path_of("json"))?)
     }
 
-    /// What is kept of a pod's container: the copy, and how the container ended.
-    pub(crate) fn find(&self, pod_uid: &str, container: &str) -> Option<(PathBuf, EndedContainer)> {
+    /// Copies ranges and kernels. Without kernels, whose file a container may have spoilt, ranges
+    /// are worth to be kept.
+    fn copy(
+        &self,
+        ended: &EndedContainer,
+        (ring, ring_copy): (Option<&File>, &Path),
+        (kernels, kernels_copy): (Option<File>, &Path),
+    ) -> Result<(), ShelfError> {
+        let bytes = ring.map(|ring| copy_ring(ring, ring_copy)).transpose()?;
+        self.check(bytes.unwrap_or(0))?;
+        let Some(kernels) = kernels else {
+            return bytes.map(drop).ok_or(ShelfError::Empty);
+        };
+        let copied = copy_kernels(ended, kernels, kernels_copy).and_then(|of_kernels| {
+            self.check(bytes.unwrap_or(0).saturating_add(of_kernels))?;
+            Ok(of_kernels)
+        });
+        match copied {
+            Ok(0) if bytes.is_none() => Err(ShelfError::Empty),
+            Ok(0) => Ok(remove(kernels_copy)?),
+            Ok(_) => Ok(()),
+            Err(error) if bytes.is_none() => Err(error),
+            Err(error) => {
+                warn!(container = ended.container_id, %error, "the kernels of a container that ended are not kept");
+                Ok(remove(kernels_copy)?)
+            }
+        }
+    }
+
+    /// Fails where there are more bytes than all copies may have.
+    fn check(&self, bytes: u64) -> Result<(), ShelfError> {
+        if bytes > self.bytes {
+            return Err(ShelfError::TooLarge {
+                bytes,
+                limit: self.bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// What is kept of a pod's container: the copies, and how the container ended.
+    pub(crate) fn find(&self, pod_uid: &str, container: &str) -> Option<(Remains, EndedContainer)> {
         let ended = read(&self.path_of(pod_uid, container, "json"))?;
-        let ring = self.path_of(pod_uid, container, "ring");
-        ring.is_file().then_some((ring, ended))
+        let copy = |ending| Some(self.path_of(pod_uid, container, ending)).filter(|path| path.is_file());
+        let remains = Remains {
+            ring: copy(RING),
+            kernels: copy(KERNELS),
+            ended_utc_ns: ended.at_utc_ns,
+        };
+        let is_there = remains.ring.is_some() || remains.kernels.is_some();
+        is_there.then_some((remains, ended))
     }
 
     /// Removes what is too old, the oldest of what is too much, and what was never finished.
@@ -134,8 +196,9 @@ impl Recordings {
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
         let (described, others): (Vec<PathBuf>, Vec<PathBuf>) = paths.partition(|path| ends(path, "json"));
         for path in others {
-            let is_finished = ends(&path, "ring") && path.with_extension("json").exists();
-            let is_ours = ends(&path, "ring") || ends(&path, "partial");
+            let is_copy = ends(&path, RING) || ends(&path, KERNELS);
+            let is_finished = is_copy && path.with_extension("json").exists();
+            let is_ours = is_copy || ends(&path, "partial");
             if is_ours && !is_finished && is_left(&path, now_utc_ns) {
                 sweep_away(&path);
             }
@@ -143,7 +206,8 @@ impl Recordings {
         let mut kept: Vec<(u64, u64, PathBuf)> = described
             .into_iter()
             .map(|path| {
-                let bytes = fs::metadata(path.with_extension("ring")).map_or(0, |metadata| metadata.len());
+                let copies = [RING, KERNELS].map(|ending| fs::metadata(path.with_extension(ending)));
+                let bytes = copies.into_iter().flatten().map(|metadata| metadata.len()).sum();
                 (read(&path).map_or(0, |ended| ended.at_utc_ns), bytes, path)
             })
             .collect();
@@ -155,11 +219,30 @@ impl Recordings {
                 break;
             }
             all = all.saturating_sub(bytes);
-            for file in [path.with_extension("ring"), path] {
+            for file in [path.with_extension(RING), path.with_extension(KERNELS), path] {
                 sweep_away(&file);
             }
         }
     }
+}
+
+/// Copies a recorder's file, and gives the bytes of the copy.
+fn copy_ring(ring: &File, to: &Path) -> Result<u64, ShelfError> {
+    let mut copy = File::create(to)?;
+    let bytes = snapshot(ring, &mut copy, &ReadLimits::default())?;
+    copy.sync_data()?;
+    Ok(bytes)
+}
+
+/// Takes the kernels of the last minutes of a container, and gives the bytes that they take; 0
+/// where there are none.
+fn copy_kernels(ended: &EndedContainer, kernels: File, to: &Path) -> Result<u64, ShelfError> {
+    let copy = File::create(to)?;
+    let longest = u64::try_from(MAX_KERNELS_DURATION.as_nanos()).unwrap_or(u64::MAX);
+    let since = ended.at_utc_ns.saturating_sub(longest);
+    let records = Drain::recent(kernels, copy.try_clone()?, &ReadLimits::default(), since, true)?;
+    copy.sync_data()?;
+    Ok(if records > 0 { copy.metadata()?.len() } else { 0 })
 }
 
 fn ends(path: &Path, ending: &str) -> bool {
@@ -230,7 +313,7 @@ mod tests {
         assert_eq!(recordings.find("u", "main"), None);
         let ring = ring(folder.path());
         for seconds in [100, 200] {
-            recordings.keep(&ended("u", seconds), &ring).unwrap();
+            recordings.keep(&ended("u", seconds), Some(&ring), None).unwrap();
             assert_eq!(recordings.find("u", "main").unwrap().1, ended("u", seconds));
         }
         recordings.sweep(3_799 * SECOND);
@@ -246,14 +329,37 @@ mod tests {
         let of = |bytes| Recordings::new(folder.path().join("recordings"), bytes, Duration::from_hours(1));
         let ring = ring(folder.path());
         for (uid, seconds) in [("new", 300), ("old", 100), ("middle", 200)] {
-            of(1 << 20).keep(&ended(uid, seconds), &ring).unwrap();
+            of(1 << 20).keep(&ended(uid, seconds), Some(&ring), None).unwrap();
         }
         of(512 << 10).sweep(400 * SECOND);
         let left = ["old", "middle", "new"].map(|uid| of(1).find(uid, "main").is_some());
         assert_eq!(left, [false, true, true]);
-        let refused = of(1000).keep(&ended("another", 300), &ring).unwrap_err();
+        let refused = of(1000).keep(&ended("another", 300), Some(&ring), None).unwrap_err();
         assert!(matches!(refused, ShelfError::TooLarge { .. }), "{refused}");
         assert!(!of(1000).is_on() || of(1).find("another", "main").is_none());
+    }
+
+    #[test]
+    fn kernels_that_cannot_be_taken_cost_no_ranges_and_nothing_is_kept_of_neither() {
+        let folder = tempfile::tempdir().unwrap();
+        let recordings = Recordings::new(folder.path().join("recordings"), 1 << 20, Duration::from_hours(1));
+        let spoilt = || {
+            let path = folder.path().join("spoilt");
+            fs::write(&path, "no trace").unwrap();
+            File::open(path).unwrap()
+        };
+        let from = ring(folder.path());
+        recordings.keep(&ended("u", 100), Some(&from), Some(spoilt())).unwrap();
+        let (kept, _) = recordings.find("u", "main").unwrap();
+        assert!(kept.ring.is_some() && kept.kernels.is_none(), "{kept:?}");
+        let refused = recordings.keep(&ended("v", 100), None, Some(spoilt())).unwrap_err();
+        assert!(matches!(refused, ShelfError::Kernels(_)), "{refused}");
+        let empty = recordings.keep(&ended("v", 100), None, None).unwrap_err();
+        assert!(matches!(empty, ShelfError::Empty), "{empty}");
+        assert_eq!(recordings.find("v", "main"), None);
+        let names = fs::read_dir(folder.path().join("recordings")).unwrap();
+        let partial = names.filter(|entry| ends(&entry.as_ref().unwrap().path(), "partial"));
+        assert_eq!(partial.count(), 0);
     }
 
     /// A file of the folder, which was last written so long before `now`.
@@ -272,7 +378,8 @@ mod tests {
         let now = SystemTime::now();
         let now_utc_ns = u64::try_from(now.duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap();
         let ended = ended("u", now_utc_ns / SECOND);
-        recordings.keep(&ended, &ring(folder.path())).unwrap();
+        let from = ring(folder.path());
+        recordings.keep(&ended, Some(&from), None).unwrap();
         let (soon, late) = (
             MIN_ABANDONED_AGE.saturating_sub(Duration::from_secs(1)),
             MIN_ABANDONED_AGE,

@@ -112,8 +112,8 @@ pub(super) fn stands(wanted: Option<Wanted>, generation: u32, now_utc_ns: u64) -
         Mode::Window if wanted.generation == generation => Observed::Done,
         // Its agent ended it, and did not come so far as to keep what it had drained.
         Mode::Off if wanted.generation == generation.wrapping_add(1).max(1) => Observed::Done,
-        // Another has ordered a window since.
-        Mode::Window | Mode::Off => Observed::Gone(None),
+        // Another has ordered a window since, or kernels are recorded all the time again.
+        Mode::Window | Mode::Continuous | Mode::Off => Observed::Gone(None),
     }
 }
 
@@ -142,6 +142,7 @@ mod tests {
             (wanted(8, Mode::Window), 50, Observed::Gone(None)),
             (wanted(9, Mode::Off), 50, Observed::Gone(None)),
             (wanted(6, Mode::Off), 50, Observed::Gone(None)),
+            (wanted(9, Mode::Continuous), 50, Observed::Gone(None)),
             (None, 50, Observed::Gone(None)),
         ];
         for (wanted, now, expected) in rows {

@@ -12,6 +12,7 @@ use flopwatch_agent::node::clock::ServerClock;
 use flopwatch_agent::node::entering::Entering;
 use flopwatch_agent::node::fleet_outbox::Fleet;
 use flopwatch_agent::node::heartbeats::Heartbeats;
+use flopwatch_agent::node::kernels::Kernels;
 use flopwatch_agent::node::starts::Starts;
 use flopwatch_agent::node::storage::Storage;
 use flopwatch_agent::node::sweep::{list_captures, sweep};
@@ -298,6 +299,7 @@ impl Rig {
             fleet,
             url: "https://127.0.0.1:8443".to_owned(),
             heartbeats: self.heartbeats.clone(),
+            kernels: Kernels::new(false),
             recordings: options.recordings(),
             left_behind: Notify::new(),
             stop: stop.clone(),

@@ -1,16 +1,17 @@
 //! A capture of a container that is nothing but its processes.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flopwatch_agent::profilers::containers::{Containers as _, Probed};
 use flopwatch_agent::profilers::cuda::Cuda;
 use flopwatch_agent::profilers::facts::Facts;
-use flopwatch_agent::profilers::{AnyProfiler as _, Site, State};
+use flopwatch_agent::profilers::{AnyProfiler, Site, State};
 use flopwatch_api::artifact::CUDA_TRACE;
 use flopwatch_api::capture::LiveFigures;
-use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_api::profiler::ProfilerSpec;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::tracer::TraceFile;
 use flopwatch_fake_cupti::{Program, Rig};
@@ -96,9 +97,10 @@ impl Node {
         facts
     }
 
-    fn attach(&self, cuda: &Cuda) -> State {
+    /// What a profiler collects of the container, where nothing is said of how.
+    pub(crate) fn attach(&self, profiler: &dyn AnyProfiler) -> State {
         let spec = ProfilerSpec {
-            type_: ProfilerType::Cuda,
+            type_: profiler.type_(),
             ..ProfilerSpec::default()
         };
         let probed = Probed {
@@ -107,7 +109,12 @@ impl Node {
             uses_cuda: true,
             tools: String::new(),
         };
-        cuda.attach(&spec, &probed, None).unwrap()
+        profiler.attach(&spec, &probed, None).unwrap()
+    }
+
+    /// The file that the container's programs share.
+    pub(crate) fn trace(&self) -> PathBuf {
+        self.rig.trace()
     }
 
     /// Begins a window, as the agent does.

@@ -12,6 +12,7 @@
 )]
 
 mod agent;
+mod continuous;
 mod ends;
 mod export;
 mod faults;

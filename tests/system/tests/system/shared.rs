@@ -9,6 +9,7 @@ pub(crate) mod first_session;
 mod frameworks;
 mod frameworks_gone;
 mod gateway;
+mod kernels;
 mod launcher;
 mod limits;
 mod metrics;

@@ -1,6 +1,6 @@
 //! Pods that ask for the CUDA tracer.
 
-use flopwatch_api::preparation::CUDA_BYTES_ANNOTATION;
+use flopwatch_api::preparation::{CUDA_BYTES_ANNOTATION, RECORDER_KERNELS_PERCENT_ANNOTATION};
 
 use super::*;
 
@@ -73,6 +73,43 @@ fn a_pod_that_asks_for_the_tracer_gets_variables_and_volumes_and_keeps_its_comma
             {"name": "FLOPWATCH_CUDA_CUPTI", "value": "/flopwatch/tools/cupti"}
         ])
     );
+}
+
+#[test]
+fn a_pod_that_asks_for_kernels_all_the_time_gets_what_the_tracer_gets_and_says_so() {
+    let container = || json!([{"name": "main", "image": "train:1"}]);
+    let (traced, _) = stored(&asking("cuda", container()), &options(), &Entrypoints::new());
+    for words in ["cuda.recorder-kernels", "recorder-kernels"] {
+        let (patched, _) = stored(&asking(words, container()), &options(), &Entrypoints::new());
+        assert_eq!(said(&patched), (Some("main: recorder.cuda.recorder-kernels"), ""));
+        assert_eq!(patched["spec"], traced["spec"], "{words}");
+    }
+    let own = json!({"name": "CUDA_INJECTION64_PATH", "value": "/opt/libparcagpu.so"});
+    let refused = asking(
+        "cuda.recorder-kernels",
+        json!([{"name": "main", "image": "train:1", "env": [own]}]),
+    );
+    let (patched, _) = stored(&refused, &options(), &Entrypoints::new());
+    assert_eq!(
+        said(&patched).0,
+        Some("main: recorder"),
+        "without the tracer there is none"
+    );
+}
+
+#[test]
+fn a_share_of_the_time_that_is_none_leaves_kernels_out_and_is_told() {
+    for (share, prepared) in [
+        ("10", "main: recorder.cuda.recorder-kernels"),
+        ("0", "main: recorder.cuda"),
+    ] {
+        let mut asked = asking("recorder-kernels", json!([{"name": "main", "image": "train:1"}]));
+        asked["metadata"]["annotations"] = json!({RECORDER_KERNELS_PERCENT_ANNOTATION: share});
+        let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+        let (found, told) = said(&patched);
+        assert_eq!(found, Some(prepared));
+        assert_eq!(told.contains("a whole number from 1 to 100"), share == "0", "{told}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The agent is killed in each stage of a capture of the CUDA tracer, whose window goes on without
-//! it.
+//! it, and stands still while kernels are recorded all the time, which ends without it.
 
 use std::time::Duration;
 
@@ -166,4 +166,26 @@ async fn an_agent_killed_while_a_trace_of_cuda_is_transformed_has_it_transformed
 #[tokio::test]
 async fn an_agent_killed_while_it_publishes_a_trace_of_cuda_shows_all_or_nothing() -> Result<()> {
     is_killed_behind_a_window("kill-cuda-publish", true).await
+}
+
+#[tokio::test]
+async fn what_is_recorded_all_the_time_ends_without_an_agent_and_begins_again_with_it() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("stop-kernels").await?;
+    let (node, alone) = release::agent(&namespace, Place::Other).await?;
+    namespace
+        .create_pod(on_node(told("trainer", "cuda.recorder-kernels"), &node))
+        .await?;
+    let mut program = Program::begun(&namespace, "trainer").await?;
+    program.launched(100).await?;
+    let agent = Running::agent_of(&namespace.client, &program.pod).await?;
+    agent.process.signal(Signal::SIGSTOP)?;
+    let ended = program.left_alone().await;
+    agent.process.signal(Signal::SIGCONT)?;
+    ended?;
+    let _shared = alone.downgrade();
+    program.launched(100).await?;
+    namespace.delete().await
 }

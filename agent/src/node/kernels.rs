@@ -1,0 +1,432 @@
+//! Kernels of containers that ask for it, recorded all the time: an order in the file of the CUDA
+//! tracer that stands for three seconds and is renewed each second.
+//!
+//! Where programs write more records than the budget has (`kernels/pace.rs`), or their pod asks for
+//! a share of the time, an order stands for that share of each second, and timelines have a series
+//! of it.
+//!
+//! An agent that goes away lets the recording end by itself. A capture that records in a container
+//! has it for itself: the recording ends before the capture's profiler begins, and begins anew once
+//! the capture has left. What was recorded stays in the file, which goes round, and is read from
+//! there: by sessions of the flight recorder, and for the time before a window.
+
+mod order;
+mod pace;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_attach::bounded::{Gate, Late};
+use flopwatch_attach::mount_kind::{self, MountError};
+use flopwatch_attach::process::{ProcessId, Procfs};
+use flopwatch_attach::tracer::{self, TraceFile};
+use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::failure::{Failure, chain};
+use flopwatch_pipeline::transform::SampledSeries;
+use flopwatch_tracer::proven;
+use flopwatch_tracer_file::process::Count;
+use flopwatch_tracer_file::wanted::Mode;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tracing::{debug, info};
+
+use super::recordings::within;
+use super::{Node, pods};
+use crate::profilers::cuda;
+use pace::Pace;
+
+/// Time between two orders: a third of that for which one stands.
+const RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
+/// Most containers of a node whose kernels are recorded.
+const MAX_CONTAINERS: usize = 256;
+/// Time until a container is looked at again whose kernels are not recorded; twice as long each
+/// time after.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest time until one is looked at again, and the time until one is whose programs refuse.
+const MAX_RETRY_INTERVAL: Duration = Duration::from_mins(1);
+/// How long a container's files are waited for.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a capture waits for programs to end what they record.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the file of a container that has ended waits to be kept.
+const REMAINS_DURATION: Duration = Duration::from_mins(1);
+/// Pause between two looks of a capture that waits.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Why the kernels of a container are not recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRecorded {
+    /// The container cannot be probed.
+    #[error(transparent)]
+    Probe(#[from] Failure),
+    /// The CUDA tracer is closed for the container; this says what helps.
+    #[error("{0}")]
+    Closed(String),
+    /// The container's files do not answer.
+    #[error(transparent)]
+    Late(#[from] Late),
+    /// The tracer's file does not lie in memory.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// The tracer's file cannot be used.
+    #[error(transparent)]
+    File(#[from] tracer::Error),
+    /// The programs say themselves that they do not record, or have a driver of which nothing is
+    /// proven.
+    #[error("{0}")]
+    Refused(String),
+    /// A capture records in the container.
+    #[error("a capture records in the container")]
+    Captured,
+}
+
+/// Whether a capture still has its container.
+type Holds = Box<dyn Fn() -> bool + Send>;
+
+/// The containers of a node whose kernels are recorded all the time. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    /// Whether drivers are recorded with that no GPU has proven.
+    allow_unproven: bool,
+    /// Held for moments: files of containers lie in memory.
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// By the runtime's ID of the container.
+#[derive(Default)]
+struct Shared {
+    recordings: BTreeMap<String, Recording>,
+    paces: BTreeMap<String, Pace>,
+    /// What is left to read where a container ends.
+    remains: BTreeMap<String, Remains>,
+    /// Captures that have their container for themselves.
+    captures: BTreeMap<String, Holds>,
+}
+
+/// The file of a container whose kernels are recorded, or were.
+#[derive(Debug)]
+struct Remains {
+    file: File,
+    /// Since when it is not known any more that the container runs.
+    ended: Option<Instant>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("recordings", &self.recordings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How it stands with a container.
+#[derive(Debug)]
+enum Recording {
+    /// It is not recorded, and is not looked at before a time.
+    Closed {
+        until: Instant,
+        /// The pause behind the next look, if that finds the same.
+        retry: Duration,
+    },
+    /// It is being looked at.
+    Opening {
+        /// The pause behind this look.
+        retry: Duration,
+        /// The share of the time that its pod asks for, in percent.
+        percent: u32,
+    },
+    /// Its kernels are recorded, in this file, whose lock is held.
+    Open(TraceFile),
+}
+
+impl Recording {
+    /// One that is looked at again after a pause from `now` on.
+    fn closed_for(pause: Duration, now: Instant) -> Self {
+        Self::Closed {
+            until: now + pause,
+            retry: pause.saturating_mul(2).clamp(RETRY_INTERVAL, MAX_RETRY_INTERVAL),
+        }
+    }
+}
+
+impl Kernels {
+    /// None yet; with drivers that no GPU has proven too where `allow_unproven` says so.
+    pub fn new(allow_unproven: bool) -> Self {
+        Self {
+            allow_unproven,
+            shared: Arc::default(),
+        }
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        // Entries are put in and taken out whole.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Renews the orders of all containers that `asked`, each for a share of the time in percent,
+    /// but for those that a capture has, and forgets others. Gives those that are to be looked at,
+    /// for each of which [`take_in`](Self::take_in) is awaited.
+    pub fn renew(&self, asked: &BTreeMap<String, u32>) -> Vec<String> {
+        let now = Instant::now();
+        let mut shared = self.shared();
+        let Shared {
+            recordings,
+            paces,
+            remains,
+            captures,
+        } = &mut *shared;
+        captures.retain(|_, holds| holds());
+        recordings.retain(|id, _| asked.contains_key(id));
+        paces.retain(|id, _| asked.contains_key(id));
+        for (id, file) in &mut *remains {
+            file.ended = (!asked.contains_key(id)).then(|| file.ended.unwrap_or(now));
+        }
+        remains.retain(|_, file| {
+            file.ended
+                .is_none_or(|ended| now.duration_since(ended) < REMAINS_DURATION)
+        });
+        let mut due = Vec::new();
+        for (id, percent) in asked.iter().take(MAX_CONTAINERS) {
+            if captures.contains_key(id) {
+                continue;
+            }
+            let new = || Recording::closed_for(Duration::ZERO, now);
+            let recording = recordings.entry(id.clone()).or_insert_with(new);
+            match recording {
+                Recording::Open(file) => {
+                    let pace = paces.entry(id.clone()).or_default();
+                    let was_cut = pace.is_cut(*percent);
+                    if let Err(error) = self.order(file, pace, *percent) {
+                        pace.rest(utc_ns());
+                        info!(container = id, why = chain(&error), "kernels are recorded no more");
+                        *recording = Recording::closed_for(MAX_RETRY_INTERVAL, now);
+                    } else if pace.is_cut(*percent) != was_cut {
+                        let is_cut = !was_cut;
+                        info!(
+                            container = id,
+                            is_cut, "the number of kernels decides how much of the time is recorded"
+                        );
+                    }
+                }
+                Recording::Closed { until, retry } if *until <= now => {
+                    *recording = Recording::Opening {
+                        retry: *retry,
+                        percent: *percent,
+                    };
+                    due.push(id.clone());
+                }
+                Recording::Closed { .. } | Recording::Opening { .. } => {}
+            }
+        }
+        due
+    }
+
+    /// Takes in what a look at a container found: with a file its kernels are recorded from now on.
+    pub fn take_in(&self, id: &str, found: Result<TraceFile, NotRecorded>) {
+        let mut shared = self.shared();
+        let Shared {
+            recordings,
+            paces,
+            remains,
+            captures,
+        } = &mut *shared;
+        // One that has ended meanwhile is none any more.
+        let Some(Recording::Opening { retry, percent }) = recordings.get(id) else {
+            return;
+        };
+        let (retry, percent) = (*retry, *percent);
+        let pace = paces.entry(id.to_owned()).or_default();
+        let is_captured = captures.get(id).is_some_and(|holds| holds());
+        let opened = found.and_then(|mut file| {
+            if is_captured {
+                return Err(NotRecorded::Captured);
+            }
+            let reader = file.reader()?;
+            self.order(&mut file, pace, percent)?;
+            Ok((file, reader))
+        });
+        let recording = match opened {
+            Ok((file, reader)) => {
+                info!(container = id, "kernels are recorded all the time");
+                let ended = None;
+                remains.insert(id.to_owned(), Remains { file: reader, ended });
+                Recording::Open(file)
+            }
+            Err(error) => {
+                debug!(container = id, why = chain(&error), "kernels are not recorded");
+                Recording::closed_for(retry, Instant::now())
+            }
+        };
+        recordings.insert(id.to_owned(), recording);
+    }
+
+    /// Leaves a container to a capture for as long as it `holds` it, and waits until the programs
+    /// have ended what they record, about a second at most.
+    pub async fn give_way(&self, id: &str, holds: impl Fn() -> bool + Send + 'static) {
+        self.leave(id, Box::new(holds));
+        let begin = Instant::now();
+        // Who looks at the container may have the lock of its file.
+        while self.is_opening(id) && begin.elapsed() < OPEN_TIMEOUT {
+            sleep(POLL_INTERVAL).await;
+        }
+        let Some(mut file) = self.take_out(id) else {
+            return;
+        };
+        let begin = Instant::now();
+        let ordered = file.generation();
+        if let Err(error) = end(&mut file) {
+            debug!(
+                container = id,
+                why = chain(&error),
+                "what is recorded ends at its deadline"
+            );
+            return;
+        }
+        let is_ending = |file: &TraceFile| {
+            let slots = file.slots();
+            slots.is_ok_and(|slots| order::are_recording(&slots.processes(), ordered))
+        };
+        while is_ending(&file) && begin.elapsed() < END_TIMEOUT {
+            sleep(POLL_INTERVAL).await;
+        }
+    }
+
+    fn leave(&self, id: &str, holds: Holds) {
+        let mut shared = self.shared();
+        shared.captures.retain(|_, holds| holds());
+        shared.captures.insert(id.to_owned(), holds);
+    }
+
+    fn is_opening(&self, id: &str) -> bool {
+        matches!(self.shared().recordings.get(id), Some(Recording::Opening { .. }))
+    }
+
+    /// The file of a container whose kernels are recorded, which are recorded no more.
+    fn take_out(&self, id: &str) -> Option<TraceFile> {
+        let mut shared = self.shared();
+        let recording = shared.recordings.get_mut(id)?;
+        let closed = Recording::closed_for(Duration::ZERO, Instant::now());
+        match std::mem::replace(recording, closed) {
+            Recording::Open(file) => {
+                if let Some(pace) = shared.paces.get_mut(id) {
+                    pace.rest(utc_ns());
+                }
+                Some(file)
+            }
+            other => {
+                *recording = other;
+                None
+            }
+        }
+    }
+
+    /// The containers of which there is something left to read, by the runtime's ID.
+    pub(crate) fn known(&self) -> BTreeSet<String> {
+        self.shared().remains.keys().cloned().collect()
+    }
+
+    /// What there is to read of a container that has ended.
+    pub(crate) fn take_remains(&self, id: &str) -> Option<File> {
+        let remains = self.shared().remains.remove(id);
+        remains.map(|remains| remains.file)
+    }
+
+    /// The share of the time in which a container's kernels were recorded, as a series in a window
+    /// in ns since the Unix epoch; none where it was all of it.
+    pub(crate) fn within(&self, id: &str, window: &Range<u64>) -> Option<SampledSeries> {
+        self.shared().paces.get(id)?.within(window)
+    }
+
+    /// Has the programs of a file go on, for a share of the time of `asked` percent at most, unless
+    /// somebody else's window is open.
+    fn order(&self, file: &mut TraceFile, pace: &mut Pace, asked: u32) -> Result<(), NotRecorded> {
+        let now_utc_ns = utc_ns();
+        let wanted = file.wanted()?;
+        if order::is_anothers(wanted, now_utc_ns) {
+            pace.rest(now_utc_ns);
+            return Ok(());
+        }
+        let processes = file.slots()?.processes();
+        if wanted.is_some_and(|wanted| wanted.mode == Mode::Continuous) {
+            let is_open = |driver| self.allow_unproven || proven::check(driver).is_ok();
+            if let Some(why) = order::refusal(&processes, file.generation(), is_open) {
+                file.end()?;
+                return Err(NotRecorded::Refused(why));
+            }
+        }
+        let records = processes.iter().map(|process| process.count(Count::Records));
+        let percent = pace.next(asked, records.fold(0, u64::saturating_add), now_utc_ns);
+        Ok(file.order(order::continuous(now_utc_ns, percent))?)
+    }
+}
+
+/// Ends what is recorded all the time in a file.
+fn end(file: &mut TraceFile) -> Result<(), tracer::Error> {
+    let wanted = file.wanted()?;
+    match wanted {
+        Some(wanted) if wanted.mode == Mode::Continuous => file.end(),
+        _ => Ok(()),
+    }
+}
+
+/// Has kernels recorded until the node is told to stop.
+pub(crate) async fn run(node: Arc<Node>) {
+    // Of its own, so that what is left behind here takes no place of what looks at containers
+    // elsewhere.
+    let gate = Gate::default();
+    let mut pods_changed = node.pods_changed.subscribe();
+    pods_changed.mark_changed();
+    let mut ticks = interval(RENEWAL_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut asked = BTreeMap::new();
+    loop {
+        let is_asked = !asked.is_empty();
+        let due = async {
+            if !is_asked {
+                // Without a container that asks there is nothing to do until a pod comes.
+                pods_changed.changed().await.ok();
+            }
+            ticks.tick().await;
+        };
+        if node.stop.run_until_cancelled(due).await.is_none() {
+            return;
+        }
+        asked = pods::recording_kernels(&node.pods);
+        let (kernels, of) = (node.kernels.clone(), asked.clone());
+        let due = tokio::task::spawn_blocking(move || kernels.renew(&of)).await;
+        for id in due.unwrap_or_default() {
+            tokio::spawn(look_at(Arc::clone(&node), gate.clone(), id));
+        }
+    }
+}
+
+/// Looks at a container that asks for it, and has its kernels recorded where they can be.
+async fn look_at(node: Arc<Node>, gate: Gate, id: String) {
+    let found = open(&node, &gate, &id).await;
+    node.kernels.take_in(&id, found);
+}
+
+/// The tracer's file of a container, where the tracer is open for it.
+async fn open(node: &Node, gate: &Gate, id: &str) -> Result<TraceFile, NotRecorded> {
+    let probed = node.containers.probe(id, false).await?;
+    let none = || NotRecorded::Closed("the container's programs have no CUDA tracer".to_owned());
+    let profiler = node.profilers.get(ProfilerType::Cuda).ok_or_else(none)?;
+    let capability = profiler.capability(&probed.facts);
+    if !capability.available {
+        return Err(NotRecorded::Closed(capability.remedy));
+    }
+    let path = cuda::file(&probed.facts).ok_or_else(none)?;
+    let (procfs, process) = (node.containers.procfs(), probed.process);
+    within(gate, id, OPEN_TIMEOUT, move || in_memory(&procfs, process, &path)).await?
+}
+
+/// The tracer's file of a container, where it lies in memory: nobody but the kernel answers for it.
+fn in_memory(procfs: &Procfs, process: ProcessId, path: &Path) -> Result<TraceFile, NotRecorded> {
+    mount_kind::check_memory(procfs, process, path)?;
+    Ok(TraceFile::of_container(procfs, process, path)?)
+}
