@@ -73,6 +73,9 @@ pub enum NotRecorded {
     /// The tracer's file does not lie in memory.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// Something was mounted over the tracer's file meanwhile.
+    #[error("what was opened does not lie in memory")]
+    NotInMemory,
     /// The tracer's file cannot be used.
     #[error(transparent)]
     File(#[from] tracer::Error),
@@ -428,5 +431,10 @@ async fn open(node: &Node, gate: &Gate, id: &str) -> Result<TraceFile, NotRecord
 /// The tracer's file of a container, where it lies in memory: nobody but the kernel answers for it.
 fn in_memory(procfs: &Procfs, process: ProcessId, path: &Path) -> Result<TraceFile, NotRecorded> {
     mount_kind::check_memory(procfs, process, path)?;
-    Ok(TraceFile::of_container(procfs, process, path)?)
+    let file = TraceFile::of_container(procfs, process, path)?;
+    // Its orders are written one after the other with those of all containers.
+    match mount_kind::is_in_memory(&file.reader()?) {
+        Ok(true) => Ok(file),
+        Ok(false) | Err(_) => Err(NotRecorded::NotInMemory),
+    }
 }
