@@ -6,9 +6,10 @@
 //! of it.
 //!
 //! An agent that goes away lets the recording end by itself. A capture that records in a container
-//! has it for itself: the recording ends before the capture's profiler begins, and begins anew once
-//! the capture has left. What was recorded stays in the file, which goes round, and is read from
-//! there: by sessions of the flight recorder, and for the time before a window.
+//! has it for itself: the recording ends before the capture's profiler begins, one that an earlier
+//! agent has ordered too, and begins anew once the capture has left. What was recorded stays in the
+//! file, which goes round, and is read from there: by sessions of the flight recorder, and for the
+//! time before a window.
 
 mod order;
 mod pace;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ use flopwatch_tracer::proven;
 use flopwatch_tracer_file::process::Count;
 use flopwatch_tracer_file::wanted::Mode;
 use tokio::time::{MissedTickBehavior, interval, sleep};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use super::recordings::within;
 use super::{Node, pods};
@@ -51,8 +52,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a container's files are waited for.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a capture waits for programs to end what they record.
-const END_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a capture waits for programs to end what they record: a call of CUPTI takes two seconds
+/// at most, and one that nobody wakes looks after a quarter of one.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the file of a container that has ended waits to be kept.
 const REMAINS_DURATION: Duration = Duration::from_mins(1);
 /// Pause between two looks of a capture that waits.
@@ -269,40 +271,54 @@ impl Kernels {
     }
 
     /// Leaves a container to a capture for as long as it `holds` it, and waits until the programs
-    /// have ended what they record, about a second at most.
-    pub async fn give_way(&self, id: &str, holds: impl Fn() -> bool + Send + 'static) {
-        self.leave(id, Box::new(holds));
+    /// have ended what they record, three seconds at most. Where nothing is recorded by this agent,
+    /// an order of an earlier one may stand in the file that `unheld` gives.
+    pub async fn give_way(
+        &self,
+        id: &str,
+        holds: impl Fn() -> bool + Send + 'static,
+        unheld: impl Future<Output = Option<TraceFile>> + Send,
+    ) {
+        self.leave(id, holds);
         let begin = Instant::now();
         // Who looks at the container may have the lock of its file.
         while self.is_opening(id) && begin.elapsed() < OPEN_TIMEOUT {
             sleep(POLL_INTERVAL).await;
         }
-        let Some(mut file) = self.take_out(id) else {
-            return;
+        let file = match self.take_out(id) {
+            Some(file) => Some(file),
+            None => unheld.await,
         };
+        let Some(mut file) = file else { return };
         let begin = Instant::now();
         let ordered = file.generation();
-        if let Err(error) = end(&mut file) {
-            debug!(
-                container = id,
-                why = chain(&error),
-                "what is recorded ends at its deadline"
-            );
-            return;
+        match end(&mut file) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                let why = chain(&error);
+                debug!(container = id, why, "what is recorded ends at its deadline");
+                return;
+            }
         }
         let is_ending = |file: &TraceFile| {
             let slots = file.slots();
             slots.is_ok_and(|slots| order::are_recording(&slots.processes(), ordered))
         };
-        while is_ending(&file) && begin.elapsed() < END_TIMEOUT {
+        while is_ending(&file) {
+            if begin.elapsed() >= END_TIMEOUT {
+                warn!(container = id, "a program has not ended what it records, and may still have CUPTI");
+                return;
+            }
             sleep(POLL_INTERVAL).await;
         }
     }
 
-    fn leave(&self, id: &str, holds: Holds) {
+    /// Leaves a container to a capture for as long as it `holds` it.
+    fn leave(&self, id: &str, holds: impl Fn() -> bool + Send + 'static) {
         let mut shared = self.shared();
         shared.captures.retain(|_, holds| holds());
-        shared.captures.insert(id.to_owned(), holds);
+        shared.captures.insert(id.to_owned(), Box::new(holds));
     }
 
     fn is_opening(&self, id: &str) -> bool {
@@ -368,13 +384,15 @@ impl Kernels {
     }
 }
 
-/// Ends what is recorded all the time in a file.
-fn end(file: &mut TraceFile) -> Result<(), tracer::Error> {
-    let wanted = file.wanted()?;
-    match wanted {
-        Some(wanted) if wanted.mode == Mode::Continuous => file.end(),
-        _ => Ok(()),
+/// Ends what is recorded all the time in a file; false where the last order was another's window.
+fn end(file: &mut TraceFile) -> Result<bool, tracer::Error> {
+    match file.wanted()?.map(|wanted| wanted.mode) {
+        Some(Mode::Window) => return Ok(false),
+        Some(Mode::Continuous) => file.end()?,
+        // The last order may have ended a moment ago.
+        Some(Mode::Off) | None => {}
     }
+    Ok(true)
 }
 
 /// Has kernels recorded until the node is told to stop.
@@ -426,6 +444,16 @@ async fn open(node: &Node, gate: &Gate, id: &str) -> Result<TraceFile, NotRecord
     let path = cuda::file(&probed.facts).ok_or_else(none)?;
     let (procfs, process) = (node.containers.procfs(), probed.process);
     within(gate, id, OPEN_TIMEOUT, move || in_memory(&procfs, process, &path)).await?
+}
+
+/// The tracer's file at a path of a container in which this agent records no kernels; none where
+/// there is none, or another has its lock.
+pub(super) async fn unheld(node: &Node, id: &str, process: ProcessId, path: Option<PathBuf>) -> Option<TraceFile> {
+    let path = path?;
+    let procfs = node.containers.procfs();
+    let open = move || in_memory(&procfs, process, &path);
+    let found = within(&node.entering.gate, id, OPEN_TIMEOUT, open).await.ok()?;
+    found.ok()
 }
 
 /// The tracer's file of a container, where it lies in memory: nobody but the kernel answers for it.

@@ -9,7 +9,7 @@ use tracing::info;
 use super::context::Context;
 use super::window_cost::{self, ProfilerTime};
 use crate::adoption::{Attached, Collection, Stage};
-use crate::node::spool;
+use crate::node::{kernels, spool};
 use crate::profilers::State;
 
 /// Measures the target before its collection, which the profiler then prepares.
@@ -44,7 +44,9 @@ pub(super) async fn leave_to(cx: &Context<'_>, attached: &Attached) -> Result<()
     if profiler.records_events() && !is_past {
         let lease = cx.lease.clone();
         let holds = move || lease.holds();
-        cx.node.kernels.give_way(&attached.container_id, holds).await;
+        let id = &attached.container_id;
+        let unheld = kernels::unheld(cx.node, id, attached.process, attached.kernels.clone());
+        cx.node.kernels.give_way(id, holds, unheld).await;
     }
     Ok(())
 }

@@ -12,6 +12,9 @@ use super::pace::WHOLE_PERCENT;
 
 /// How long an order stands that nobody renews.
 const STANDING_DURATION: Duration = Duration::from_secs(3);
+/// Orders that a program may be behind: it looks for one between calls of CUPTI, of which each takes
+/// two seconds at most.
+const MAX_ORDERS_BEHIND: u32 = 3;
 /// What is recorded: kernels, graphs as wholes, and what tells where they ran.
 const KINDS: Kinds = Kinds::KERNELS.with(Kinds::GRAPHS).with(Kinds::PLACES);
 
@@ -57,16 +60,18 @@ pub(super) fn refusal(processes: &[Process], ordered: u32, is_open: impl Fn(u32)
     followed().next().filter(|_| all_refuse).and_then(why_not)
 }
 
-/// Whether programs that followed an order, or the one behind it, still record.
+/// Whether programs that followed an order, the one behind it or one shortly before it still record.
+/// A process that followed only earlier ones has ended without a word.
 pub(super) fn are_recording(processes: &[Process], ordered: u32) -> bool {
-    let orders = [ordered, ordered.wrapping_add(1).max(1)];
+    let next = ordered.wrapping_add(1).max(1);
+    let is_recent = |generation: u32| next.wrapping_sub(generation) <= MAX_ORDERS_BEHIND.saturating_add(1);
     let is_active = |phase: Phase| {
         matches!(
             phase,
             Phase::Waiting | Phase::Opening | Phase::Recording | Phase::Ending
         )
     };
-    let mut followed = processes.iter().filter(|process| orders.contains(&process.generation));
+    let mut followed = processes.iter().filter(|process| is_recent(process.generation));
     followed.any(|process| is_active(process.phase))
 }
 
@@ -126,11 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_waited_for_that_followed_the_last_order_and_record() {
+    fn programs_are_waited_for_that_followed_one_of_the_last_orders_and_record() {
         assert!(are_recording(&[process(7, Phase::Recording)], 7));
         assert!(are_recording(&[process(8, Phase::Ending)], 7));
+        assert!(are_recording(&[process(4, Phase::Recording)], 7), "it is in a long call");
         assert!(!are_recording(
-            &[process(8, Phase::Idle), process(5, Phase::Recording)],
+            &[process(8, Phase::Idle), process(3, Phase::Recording)],
             7
         ));
     }

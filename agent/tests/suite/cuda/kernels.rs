@@ -46,7 +46,8 @@ async fn a_window_and_what_is_recorded_all_the_time_take_turns() {
 
     let is_captured = Arc::new(AtomicBool::new(true));
     let seen = Arc::clone(&is_captured);
-    kernels.give_way("c", move || seen.load(Ordering::SeqCst)).await;
+    let holds = move || seen.load(Ordering::SeqCst);
+    kernels.give_way("c", holds, async { None }).await;
     assert_eq!(program.recorded("launch 10"), 0, "it has ended before anything begins");
     let cuda = Cuda::new(true);
     let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
@@ -59,6 +60,18 @@ async fn a_window_and_what_is_recorded_all_the_time_take_turns() {
     is_captured.store(false, Ordering::SeqCst);
     record(&kernels, &node);
     assert!(recorded_from(&mut program, 10) > 10);
+}
+
+#[tokio::test]
+async fn what_an_earlier_agent_has_ordered_ends_before_a_capture_begins() {
+    let mut node = Node::new("");
+    let mut program = node.start();
+    record(&Kernels::new(true), &node);
+    recorded_from(&mut program, 1);
+    let trace = node.trace();
+    let unheld = async { TraceFile::open(&trace).ok() };
+    Kernels::new(true).give_way("c", || true, unheld).await;
+    assert_eq!(program.recorded("launch 10"), 0);
 }
 
 #[test]
