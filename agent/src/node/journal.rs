@@ -43,6 +43,22 @@ pub(super) fn read(path: &Path) -> Option<Journal> {
     }
 }
 
+/// All journals of a spool that can be read, with their files.
+pub(super) fn all(spool: &Path) -> Vec<(PathBuf, Journal)> {
+    let entries = match std::fs::read_dir(spool) {
+        Ok(entries) => entries,
+        Err(error) => {
+            warn!(spool = %spool.display(), %error, "journals cannot be looked for");
+            return Vec::new();
+        }
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let journals = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+    journals
+        .filter_map(|path| read(&path).map(|journal| (path, journal)))
+        .collect()
+}
+
 /// Writes a journal, all of it or nothing; it outlives the machine's power.
 pub(super) fn write(path: &Path, journal: &Journal) -> Result<(), Failure> {
     let text = serde_json::to_vec(journal).map_err(Failure::because(CaptureReason::StoreFailed))?;
@@ -104,10 +120,12 @@ mod tests {
         };
         write(&file, &Journal::default()).unwrap();
         write(&file, &journal).unwrap();
-        assert_eq!(read(&file), Some(journal));
+        assert_eq!(read(&file), Some(journal.clone()));
+        assert_eq!(all(spool.path()), [(file.clone(), journal)]);
         assert_eq!(std::fs::read_dir(spool.path()).unwrap().count(), 1);
         std::fs::write(&file, "{").unwrap();
         assert_eq!(read(&file), None);
+        assert_eq!(all(spool.path()), []);
         remove(&file);
         remove(&file);
     }

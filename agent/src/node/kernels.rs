@@ -37,7 +37,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{debug, info, warn};
 
 use super::recordings::within;
-use super::{Node, pods};
+use super::{Node, journal, pods};
 use crate::profilers::cuda;
 use pace::Pace;
 
@@ -315,7 +315,7 @@ impl Kernels {
     }
 
     /// Leaves a container to a capture for as long as it `holds` it.
-    fn leave(&self, id: &str, holds: impl Fn() -> bool + Send + 'static) {
+    pub fn leave(&self, id: &str, holds: impl Fn() -> bool + Send + 'static) {
         let mut shared = self.shared();
         shared.captures.retain(|_, holds| holds());
         shared.captures.insert(id.to_owned(), Box::new(holds));
@@ -400,6 +400,10 @@ pub(crate) async fn run(node: Arc<Node>) {
     // Of its own, so that what is left behind here takes no place of what looks at containers
     // elsewhere.
     let gate = Gate::default();
+    let of = Arc::clone(&node);
+    if let Err(error) = tokio::task::spawn_blocking(move || leave_to_earlier(&of)).await {
+        warn!(%error, "the captures of an earlier agent are not known");
+    }
     let mut pods_changed = node.pods_changed.subscribe();
     pods_changed.mark_changed();
     let mut ticks = interval(RENEWAL_INTERVAL);
@@ -422,6 +426,22 @@ pub(crate) async fn run(node: Arc<Node>) {
         let due = tokio::task::spawn_blocking(move || kernels.renew(&of)).await;
         for id in due.unwrap_or_default() {
             tokio::spawn(look_at(Arc::clone(&node), gate.clone(), id));
+        }
+    }
+}
+
+/// Leaves containers to captures that an earlier agent began in them and that may still be at work,
+/// until this one has ended them or says itself how long it has the container.
+fn leave_to_earlier(node: &Node) {
+    for (file, journal) in journal::all(&node.spool) {
+        let stage = &journal.stage;
+        let is_over = journal.failed.is_some() || stage.has_recorded();
+        let Some(attached) = stage.left_behind().filter(|_| !is_over) else {
+            continue;
+        };
+        let profiler = node.profilers.get(attached.profiler.type_);
+        if profiler.is_some_and(|profiler| profiler.records_events()) {
+            node.kernels.leave(&attached.container_id, move || file.is_file());
         }
     }
 }

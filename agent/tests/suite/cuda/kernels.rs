@@ -75,6 +75,17 @@ async fn what_an_earlier_agent_has_ordered_ends_before_a_capture_begins() {
 }
 
 #[test]
+fn a_container_is_not_looked_at_while_a_capture_of_an_earlier_agent_may_be_at_work_in_it() {
+    let kernels = Kernels::new(true);
+    let is_at_work = Arc::new(AtomicBool::new(true));
+    let seen = Arc::clone(&is_at_work);
+    kernels.leave("c", move || seen.load(Ordering::SeqCst));
+    assert_eq!(kernels.renew(&asked()), NONE);
+    is_at_work.store(false, Ordering::SeqCst);
+    assert_eq!(kernels.renew(&asked()), ["c"]);
+}
+
+#[test]
 fn a_window_of_an_earlier_agent_is_left_alone() {
     let mut node = Node::new("");
     let mut program = node.start();
