@@ -12,8 +12,8 @@ use super::pace::WHOLE_PERCENT;
 
 /// How long an order stands that nobody renews.
 const STANDING_DURATION: Duration = Duration::from_secs(3);
-/// Orders that a program may be behind: it looks for one between calls of CUPTI, of which each takes
-/// two seconds at most.
+/// Orders that a program may be behind: it looks for one between two calls of CUPTI, each of which
+/// takes two seconds at most.
 const MAX_ORDERS_BEHIND: u32 = 3;
 /// What is recorded: kernels, graphs as wholes, and what tells where they ran.
 const KINDS: Kinds = Kinds::KERNELS.with(Kinds::GRAPHS).with(Kinds::PLACES);
@@ -60,8 +60,8 @@ pub(super) fn refusal(processes: &[Process], ordered: u32, is_open: impl Fn(u32)
     followed().next().filter(|_| all_refuse).and_then(why_not)
 }
 
-/// Whether programs that followed an order, the one behind it or one shortly before it still record.
-/// A process that followed only earlier ones has ended without a word.
+/// Whether programs that followed an order, the one behind it or one shortly before still record. A
+/// process that followed only earlier ones has ended without a word.
 pub(super) fn are_recording(processes: &[Process], ordered: u32) -> bool {
     let next = ordered.wrapping_add(1).max(1);
     let is_recent = |generation: u32| next.wrapping_sub(generation) <= MAX_ORDERS_BEHIND.saturating_add(1);
