@@ -21,6 +21,9 @@ const LONGEST_SLEEP_NS: u64 = 250_000_000;
 const TICK_SHARE: u64 = 20;
 /// Longest time between two ticks of a window, however long they take.
 const LONGEST_TICK_NS: u64 = 1_000_000_000;
+/// How long what was refused is not tried again by orders that go on: a try looks at all mappings
+/// of the process, and such orders come each second.
+const REFUSAL_NS: u64 = 30_000_000_000;
 
 /// The thread's first function. It never returns, for the end of a thread runs what libraries
 /// have for it.
@@ -60,6 +63,12 @@ enum State {
         end_ns: u64,
         tick_ns: u64,
     },
+    Refused {
+        refusal: Refusal,
+        /// The order that was refused.
+        wanted: Wanted,
+        until_ns: u64,
+    },
     Stuck,
 }
 
@@ -80,7 +89,7 @@ impl Service {
         }
         if let Some(wanted) = wanted(file) {
             self.seen = wanted.generation;
-            if self.goes_on(&wanted) {
+            if self.goes_on(&wanted) || self.stays_refused(&wanted) {
                 return word;
             }
             self.end();
@@ -113,10 +122,27 @@ impl Service {
         true
     }
 
+    /// Whether a new order goes on with one that was refused a short time ago, and so is too.
+    fn stays_refused(&self, next: &Wanted) -> bool {
+        let State::Refused {
+            refusal,
+            wanted,
+            until_ns,
+        } = &self.state
+        else {
+            return false;
+        };
+        let is_so = nanoseconds(MONOTONIC) < *until_ns && next.goes_on_from(wanted);
+        if is_so {
+            self.tracer.slot.refuse(*refusal, self.seen);
+        }
+        is_so
+    }
+
     /// Does what is due, and gives when the next thing is; `None` for nothing.
     fn act(&mut self, now: u64) -> Option<u64> {
         match &mut self.state {
-            State::Idle | State::Stuck => None,
+            State::Idle | State::Refused { .. } | State::Stuck => None,
             State::Waiting { window, wanted } => {
                 let (window, wanted) = (*window, *wanted);
                 if now < window.begin_ns {
@@ -163,6 +189,13 @@ impl Service {
             }
             Err(refusal) => {
                 self.refuse(refusal);
+                if !matches!(self.state, State::Stuck) {
+                    self.state = State::Refused {
+                        refusal,
+                        wanted: *wanted,
+                        until_ns: nanoseconds(MONOTONIC).saturating_add(REFUSAL_NS),
+                    };
+                }
                 None
             }
         }
@@ -180,7 +213,7 @@ impl Service {
                 }
             }
             State::Waiting { .. } => self.enter(Phase::Idle),
-            State::Idle => {}
+            State::Idle | State::Refused { .. } => {}
             State::Stuck => self.state = State::Stuck,
         }
     }

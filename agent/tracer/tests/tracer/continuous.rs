@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use flopwatch_model::{Category, Events};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::tracer::{self, Drain};
-use flopwatch_tracer_file::process::{Count, Phase};
+use flopwatch_tracer_file::process::{Count, Phase, Reason};
 use flopwatch_tracer_file::wanted::{Kinds, Mode, Wanted};
 
 use super::agent::{Agent, lost, now_ns, window};
@@ -86,6 +86,25 @@ fn an_order_that_goes_on_asks_nothing_of_cupti_and_loses_nothing() {
     let process = agent.process(0);
     assert_eq!((lost(&process), process.count(Count::Windows)), (0, 1));
     assert_eq!(subscriptions(), 1);
+}
+
+#[test]
+fn what_was_refused_is_not_tried_again_by_each_order_that_goes_on() {
+    let rig = Rig::new(1305).failing("subscribe=39");
+    let program = rig.start();
+    let mut agent = Agent::of(&rig);
+    let subscriptions = || rig.calls().iter().filter(|(name, ..)| name == "subscribe").count();
+    for _ in 0..10 {
+        agent.order(continuous(Duration::from_mins(1)));
+        assert_eq!(agent.settle(0), Phase::Refused);
+        assert_eq!(agent.process(0).reason, Reason::Held);
+    }
+    assert_eq!(subscriptions(), 1);
+    agent.end();
+    agent.order(continuous(Duration::from_mins(1)));
+    assert_eq!(agent.settle(0), Phase::Refused);
+    assert_eq!(subscriptions(), 2, "it had ended");
+    drop(program);
 }
 
 #[test]
