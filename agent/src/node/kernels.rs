@@ -10,6 +10,9 @@
 //! agent has ordered too, and begins anew once the capture has left. What was recorded stays in the
 //! file, which goes round, and is read from there: by sessions of the flight recorder, and for the
 //! time before a window.
+//!
+//! A file is its container's, and who writes to it waits while another does, who may never end. So
+//! each is written on a thread that may be left behind, and no lock of others is held meanwhile.
 
 mod order;
 mod pace;
@@ -33,7 +36,7 @@ use flopwatch_pipeline::transform::SampledSeries;
 use flopwatch_tracer::proven;
 use flopwatch_tracer_file::process::Count;
 use flopwatch_tracer_file::wanted::Mode;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::recordings::within;
@@ -98,7 +101,7 @@ type Holds = Box<dyn Fn() -> bool + Send>;
 pub struct Kernels {
     /// Whether drivers are recorded with that no GPU has proven.
     allow_unproven: bool,
-    /// Held for moments: files of containers lie in memory.
+    /// Held for moments: no file is read or written meanwhile.
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -147,6 +150,18 @@ enum Recording {
     },
     /// Its kernels are recorded, in this file, whose lock is held.
     Open(TraceFile),
+    /// The order in its file is being renewed.
+    Renewing,
+}
+
+/// What is to be done of the containers of a node, by the runtime's ID.
+#[derive(Debug, Default)]
+pub struct Due {
+    /// Those that are to be looked at, for each of which [`Kernels::take_in`] is called then.
+    pub to_look_at: Vec<String>,
+    /// Those whose orders are to be [renewed](Kernels::renew), each for a share of the time in
+    /// percent.
+    pub to_renew: Vec<(String, u32)>,
 }
 
 impl Recording {
@@ -173,10 +188,15 @@ impl Kernels {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Renews the orders of all containers that `asked`, each for a share of the time in percent,
-    /// but for those that a capture has, and forgets others. Gives those that are to be looked at,
-    /// for each of which [`take_in`](Self::take_in) is awaited.
-    pub fn renew(&self, asked: &BTreeMap<String, u32>) -> Vec<String> {
+    /// Has `work` done with the pace of a container.
+    fn with_pace<T>(&self, id: &str, work: impl FnOnce(&mut Pace) -> T) -> T {
+        let mut shared = self.shared();
+        work(shared.paces.entry(id.to_owned()).or_default())
+    }
+
+    /// What is to be done of the containers that `asked`, each for a share of the time in percent,
+    /// but for those that a capture has. Others are forgotten.
+    pub fn due(&self, asked: &BTreeMap<String, u32>) -> Due {
         let now = Instant::now();
         let mut shared = self.shared();
         let Shared {
@@ -195,7 +215,7 @@ impl Kernels {
             file.ended
                 .is_none_or(|ended| now.duration_since(ended) < REMAINS_DURATION)
         });
-        let mut due = Vec::new();
+        let mut due = Due::default();
         for (id, percent) in asked.iter().take(MAX_CONTAINERS) {
             if captures.contains_key(id) {
                 continue;
@@ -203,63 +223,92 @@ impl Kernels {
             let new = || Recording::closed_for(Duration::ZERO, now);
             let recording = recordings.entry(id.clone()).or_insert_with(new);
             match recording {
-                Recording::Open(file) => {
-                    let pace = paces.entry(id.clone()).or_default();
-                    let was_cut = pace.is_cut(*percent);
-                    if let Err(error) = self.order(file, pace, *percent) {
-                        pace.rest(utc_ns());
-                        info!(container = id, why = chain(&error), "kernels are recorded no more");
-                        *recording = Recording::closed_for(MAX_RETRY_INTERVAL, now);
-                    } else if pace.is_cut(*percent) != was_cut {
-                        let is_cut = !was_cut;
-                        info!(
-                            container = id,
-                            is_cut, "the number of kernels decides how much of the time is recorded"
-                        );
-                    }
-                }
+                Recording::Open(_) => due.to_renew.push((id.clone(), *percent)),
                 Recording::Closed { until, retry } if *until <= now => {
                     *recording = Recording::Opening {
                         retry: *retry,
                         percent: *percent,
                     };
-                    due.push(id.clone());
+                    due.to_look_at.push(id.clone());
                 }
-                Recording::Closed { .. } | Recording::Opening { .. } => {}
+                Recording::Closed { .. } | Recording::Opening { .. } | Recording::Renewing => {}
             }
         }
         due
     }
 
+    /// Renews the order of a container whose kernels are recorded, for a share of the time in
+    /// percent, unless a capture has it.
+    pub fn renew(&self, id: &str, percent: u32) {
+        let Some(mut file) = self.begin_renewal(id) else { return };
+        let is_cut = || self.with_pace(id, |pace| pace.is_cut(percent));
+        let was_cut = is_cut();
+        let recording = match self.order(id, &mut file, percent) {
+            Ok(()) => {
+                let is_cut = is_cut();
+                if is_cut != was_cut {
+                    info!(
+                        container = id,
+                        is_cut, "the number of kernels decides how much of the time is recorded"
+                    );
+                }
+                Recording::Open(file)
+            }
+            Err(error) => {
+                self.with_pace(id, |pace| pace.rest(utc_ns()));
+                info!(container = id, why = chain(&error), "kernels are recorded no more");
+                Recording::closed_for(MAX_RETRY_INTERVAL, Instant::now())
+            }
+        };
+        // One that has ended meanwhile is none any more.
+        if let Some(renewed) = self.shared().recordings.get_mut(id) {
+            *renewed = recording;
+        }
+    }
+
+    /// The file of a container whose kernels are recorded, which is put back behind its renewal.
+    fn begin_renewal(&self, id: &str) -> Option<TraceFile> {
+        let mut shared = self.shared();
+        if shared.captures.contains_key(id) {
+            return None;
+        }
+        let recording = shared.recordings.get_mut(id)?;
+        match std::mem::replace(recording, Recording::Renewing) {
+            Recording::Open(file) => Some(file),
+            other => {
+                *recording = other;
+                None
+            }
+        }
+    }
+
     /// Takes in what a look at a container found: with a file its kernels are recorded from now on.
     pub fn take_in(&self, id: &str, found: Result<TraceFile, NotRecorded>) {
-        let mut shared = self.shared();
-        let Shared {
-            recordings,
-            paces,
-            remains,
-            captures,
-        } = &mut *shared;
+        let looked_at = |shared: &Shared| match shared.recordings.get(id) {
+            Some(Recording::Opening { retry, percent }) => Some((*retry, *percent)),
+            Some(Recording::Closed { .. } | Recording::Open(_) | Recording::Renewing) | None => None,
+        };
         // One that has ended meanwhile is none any more.
-        let Some(Recording::Opening { retry, percent }) = recordings.get(id) else {
+        let Some((retry, percent)) = looked_at(&self.shared()) else {
             return;
         };
-        let (retry, percent) = (*retry, *percent);
-        let pace = paces.entry(id.to_owned()).or_default();
-        let is_captured = captures.get(id).is_some_and(|holds| holds());
         let opened = found.and_then(|mut file| {
-            if is_captured {
+            if self.is_captured(id) {
                 return Err(NotRecorded::Captured);
             }
             let reader = file.reader()?;
-            self.order(&mut file, pace, percent)?;
+            self.order(id, &mut file, percent)?;
             Ok((file, reader))
         });
+        let mut shared = self.shared();
+        if looked_at(&shared).is_none() {
+            return;
+        }
         let recording = match opened {
             Ok((file, reader)) => {
                 info!(container = id, "kernels are recorded all the time");
                 let ended = None;
-                remains.insert(id.to_owned(), Remains { file: reader, ended });
+                shared.remains.insert(id.to_owned(), Remains { file: reader, ended });
                 Recording::Open(file)
             }
             Err(error) => {
@@ -267,7 +316,7 @@ impl Kernels {
                 Recording::closed_for(retry, Instant::now())
             }
         };
-        recordings.insert(id.to_owned(), recording);
+        shared.recordings.insert(id.to_owned(), recording);
     }
 
     /// Leaves a container to a capture for as long as it `holds` it, and waits until the programs
@@ -281,8 +330,8 @@ impl Kernels {
     ) {
         self.leave(id, holds);
         let begin = Instant::now();
-        // Who looks at the container may have the lock of its file.
-        while self.is_opening(id) && begin.elapsed() < OPEN_TIMEOUT {
+        // Who looks at the container, or renews its order, has the lock of its file.
+        while self.is_underway(id) && begin.elapsed() < OPEN_TIMEOUT {
             sleep(POLL_INTERVAL).await;
         }
         let file = match self.take_out(id) {
@@ -292,15 +341,20 @@ impl Kernels {
         let Some(mut file) = file else { return };
         let begin = Instant::now();
         let ordered = file.generation();
-        match end(&mut file) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => {
+        let ended = tokio::task::spawn_blocking(move || end(&mut file).map(|is_ours| (is_ours, file)));
+        let file = match timeout(END_TIMEOUT, ended).await {
+            Ok(Ok(Ok((true, file)))) => file,
+            Ok(Ok(Ok((false, _)))) => return,
+            Ok(Ok(Err(error))) => {
                 let why = chain(&error);
                 debug!(container = id, why, "what is recorded ends at its deadline");
                 return;
             }
-        }
+            Ok(Err(_)) | Err(_) => {
+                warn!(container = id, "the tracer's file of a container does not answer");
+                return;
+            }
+        };
         let is_ending = |file: &TraceFile| {
             let slots = file.slots();
             slots.is_ok_and(|slots| order::are_recording(&slots.processes(), ordered))
@@ -321,8 +375,15 @@ impl Kernels {
         shared.captures.insert(id.to_owned(), Box::new(holds));
     }
 
-    fn is_opening(&self, id: &str) -> bool {
-        matches!(self.shared().recordings.get(id), Some(Recording::Opening { .. }))
+    /// Whether a container is being looked at, or its order renewed.
+    fn is_underway(&self, id: &str) -> bool {
+        let shared = self.shared();
+        let recording = shared.recordings.get(id);
+        matches!(recording, Some(Recording::Opening { .. } | Recording::Renewing))
+    }
+
+    fn is_captured(&self, id: &str) -> bool {
+        self.shared().captures.get(id).is_some_and(|holds| holds())
     }
 
     /// The file of a container whose kernels are recorded, which are recorded no more.
@@ -363,11 +424,11 @@ impl Kernels {
 
     /// Has the programs of a file go on, for a share of the time of `asked` percent at most, unless
     /// somebody else's window is open.
-    fn order(&self, file: &mut TraceFile, pace: &mut Pace, asked: u32) -> Result<(), NotRecorded> {
+    fn order(&self, id: &str, file: &mut TraceFile, asked: u32) -> Result<(), NotRecorded> {
         let now_utc_ns = utc_ns();
         let wanted = file.wanted()?;
         if order::is_anothers(wanted, now_utc_ns) {
-            pace.rest(now_utc_ns);
+            self.with_pace(id, |pace| pace.rest(now_utc_ns));
             return Ok(());
         }
         let processes = file.slots()?.processes();
@@ -379,7 +440,8 @@ impl Kernels {
             }
         }
         let records = processes.iter().map(|process| process.count(Count::Records));
-        let percent = pace.next(asked, records.fold(0, u64::saturating_add), now_utc_ns);
+        let records = records.fold(0, u64::saturating_add);
+        let percent = self.with_pace(id, |pace| pace.next(asked, records, now_utc_ns));
         Ok(file.order(order::continuous(now_utc_ns, percent))?)
     }
 }
@@ -422,9 +484,15 @@ pub(crate) async fn run(node: Arc<Node>) {
             return;
         }
         asked = pods::recording_kernels(&node.pods);
-        let (kernels, of) = (node.kernels.clone(), asked.clone());
-        let due = tokio::task::spawn_blocking(move || kernels.renew(&of)).await;
-        for id in due.unwrap_or_default() {
+        let due = node.kernels.due(&asked);
+        for (id, percent) in due.to_renew {
+            let (kernels, of) = (node.kernels.clone(), id.clone());
+            // One that does not come back keeps no other waiting.
+            if let Err(late) = gate.begin(&id, move || kernels.renew(&of, percent), drop) {
+                debug!(container = id, %late, "the order of a container is not renewed");
+            }
+        }
+        for id in due.to_look_at {
             tokio::spawn(look_at(Arc::clone(&node), gate.clone(), id));
         }
     }
@@ -449,7 +517,11 @@ fn leave_to_earlier(node: &Node) {
 /// Looks at a container that asks for it, and has its kernels recorded where they can be.
 async fn look_at(node: Arc<Node>, gate: Gate, id: String) {
     let found = open(&node, &gate, &id).await;
-    node.kernels.take_in(&id, found);
+    let kernels = node.kernels.clone();
+    let taken = tokio::task::spawn_blocking(move || kernels.take_in(&id, found));
+    if let Err(error) = taken.await {
+        warn!(%error, "the look at a container ended early");
+    }
 }
 
 /// The tracer's file of a container, where the tracer is open for it.
@@ -480,7 +552,7 @@ pub(super) async fn unheld(node: &Node, id: &str, process: ProcessId, path: Opti
 fn in_memory(procfs: &Procfs, process: ProcessId, path: &Path) -> Result<TraceFile, NotRecorded> {
     mount_kind::check_memory(procfs, process, path)?;
     let file = TraceFile::of_container(procfs, process, path)?;
-    // Its orders are written one after the other with those of all containers.
+    // Something may have been mounted on the way to it meanwhile.
     match mount_kind::is_in_memory(&file.reader()?) {
         Ok(true) => Ok(file),
         Ok(false) | Err(_) => Err(NotRecorded::NotInMemory),

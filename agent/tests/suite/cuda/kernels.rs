@@ -28,9 +28,18 @@ fn asked() -> BTreeMap<String, u32> {
     BTreeMap::from([("c".to_owned(), 100)])
 }
 
+/// Renews orders, as the agent does; gives the containers that are to be looked at.
+fn renew(kernels: &Kernels) -> Vec<String> {
+    let due = kernels.due(&asked());
+    for (id, percent) in &due.to_renew {
+        kernels.renew(id, *percent);
+    }
+    due.to_look_at
+}
+
 /// Has the kernels of the node's container recorded, as the agent does.
 fn record(kernels: &Kernels, node: &Node) {
-    assert_eq!(kernels.renew(&asked()), ["c"], "it is to be looked at");
+    assert_eq!(renew(kernels), ["c"], "it is to be looked at");
     kernels.take_in("c", TraceFile::open(&node.trace()).map_err(NotRecorded::from));
 }
 
@@ -41,7 +50,7 @@ async fn a_window_and_what_is_recorded_all_the_time_take_turns() {
     let kernels = Kernels::new(true);
     record(&kernels, &node);
     assert!(recorded_from(&mut program, 100) > 100);
-    assert_eq!(kernels.renew(&asked()), NONE);
+    assert_eq!(renew(&kernels), NONE);
     assert_eq!(program.recorded("launch 10"), 10, "it goes on");
 
     let is_captured = Arc::new(AtomicBool::new(true));
@@ -51,7 +60,7 @@ async fn a_window_and_what_is_recorded_all_the_time_take_turns() {
     assert_eq!(program.recorded("launch 10"), 0, "it has ended before anything begins");
     let cuda = Cuda::new(true);
     let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
-    assert_eq!(kernels.renew(&asked()), NONE, "a capture has the container");
+    assert_eq!(renew(&kernels), NONE, "a capture has the container");
     let counted = program.recorded("launch 200");
     cuda.stop(&node.site, &state, &|| true).unwrap();
     assert_eq!(node.records(), counted);
@@ -80,9 +89,9 @@ fn a_container_is_not_looked_at_while_a_capture_of_an_earlier_agent_may_be_at_wo
     let is_at_work = Arc::new(AtomicBool::new(true));
     let seen = Arc::clone(&is_at_work);
     kernels.leave("c", move || seen.load(Ordering::SeqCst));
-    assert_eq!(kernels.renew(&asked()), NONE);
+    assert_eq!(renew(&kernels), NONE);
     is_at_work.store(false, Ordering::SeqCst);
-    assert_eq!(kernels.renew(&asked()), ["c"]);
+    assert_eq!(renew(&kernels), ["c"]);
 }
 
 #[test]
@@ -112,7 +121,7 @@ fn a_driver_that_no_gpu_has_proven_ends_it_once_the_program_says_so() {
     let closed = Kernels::new(false);
     record(&closed, &node);
     recorded_from(&mut program, 1);
-    assert_eq!(closed.renew(&asked()), NONE);
+    assert_eq!(renew(&closed), NONE);
     assert!(TraceFile::open(&node.trace()).is_ok(), "it lets go of the file");
     stops_recording(&mut program);
 }
