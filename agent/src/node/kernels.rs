@@ -361,7 +361,10 @@ impl Kernels {
         };
         while is_ending(&file) {
             if begin.elapsed() >= END_TIMEOUT {
-                warn!(container = id, "a program has not ended what it records, and may still have CUPTI");
+                warn!(
+                    container = id,
+                    "a program has not ended what it records, and may still have CUPTI"
+                );
                 return;
             }
             sleep(POLL_INTERVAL).await;

@@ -134,7 +134,10 @@ mod tests {
     fn programs_are_waited_for_that_followed_one_of_the_last_orders_and_record() {
         assert!(are_recording(&[process(7, Phase::Recording)], 7));
         assert!(are_recording(&[process(8, Phase::Ending)], 7));
-        assert!(are_recording(&[process(4, Phase::Recording)], 7), "it is in a long call");
+        assert!(
+            are_recording(&[process(4, Phase::Recording)], 7),
+            "it is in a long call"
+        );
         assert!(!are_recording(
             &[process(8, Phase::Idle), process(3, Phase::Recording)],
             7
