@@ -129,7 +129,7 @@ fn a_driver_that_no_gpu_has_proven_is_not_recorded_with_unless_the_agent_is_told
     assert_eq!(refused.reason, "VersionUnsupported", "{refused:?}");
     assert!(Cuda::new(true).capability(&node.facts()).available);
     // Where it is asked for all the same, the program's own word ends the window.
-    let failure = node.begin(&Cuda::default(), WINDOW_DURATION).unwrap_err();
+    let failure = node.refused(&Cuda::default());
     assert_eq!(failure.reason, CaptureReason::VersionUnsupported);
     assert!(failure.message.contains("drivers of CUDA 13.5"), "{failure}");
     stops_recording(&mut program);
@@ -155,7 +155,7 @@ fn a_window_ends_once_a_program_joins_it_whose_driver_is_not_to_be_recorded_with
 fn who_has_the_subscription_is_told_when_the_window_does_not_begin() {
     let mut node = Node::new("subscribe=39");
     let _program = node.start();
-    let failure = node.begin(&Cuda::new(true), WINDOW_DURATION).unwrap_err();
+    let failure = node.refused(&Cuda::new(true));
     assert_eq!(failure.reason, CaptureReason::OtherProfiler, "{failure}");
     assert!(failure.message.contains("has CUPTI's one subscription"), "{failure}");
 }

@@ -125,6 +125,15 @@ impl Node {
         Ok(state)
     }
 
+    /// Why there is no window: known at its begin, or at its end where the machine is so busy that
+    /// the program takes longer to answer than a window waits to begin.
+    pub(crate) fn refused(&mut self, cuda: &Cuda) -> Failure {
+        match self.begin(cuda, super::WINDOW_DURATION) {
+            Ok(state) => cuda.stop(&self.site, &state, &|| true).unwrap_err(),
+            Err(failure) => failure,
+        }
+    }
+
     /// Begins a window as an agent does that is killed at once: what it drained is lost.
     pub(crate) fn begin_and_die(&self, cuda: &Cuda) -> State {
         let state = cuda.prepare(&self.site, self.attach(cuda)).unwrap();
