@@ -64,6 +64,9 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
     /// [`Profiler::start`].
     fn start(&self, site: &Site, state: &State) -> Result<(), Failure>;
 
+    /// [`Profiler::opened`].
+    fn opened(&self, site: &Site) -> Option<u64>;
+
     /// [`Profiler::starts_again`].
     fn starts_again(&self, site: &Site) -> bool;
 
@@ -190,6 +193,10 @@ impl<P: Profiler> AnyProfiler for P {
 
     fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
         Profiler::start(self, site, &state.read()?)
+    }
+
+    fn opened(&self, site: &Site) -> Option<u64> {
+        Profiler::opened(self, site)
     }
 
     fn starts_again(&self, site: &Site) -> bool {

@@ -114,9 +114,9 @@ impl Cuda {
         opened.map_err(|error| failed(&cuda_window::Error::File(error)))
     }
 
-    /// Drains a window from now on, for the site's capture.
-    fn keep(&self, site: &Site, window: CudaWindow) -> Result<(), Failure> {
-        let running = Running::begin(window).map_err(Failure::because(CaptureReason::AttachFailed))?;
+    /// Drains a window that was ordered at a time from now on, for the site's capture.
+    fn keep(&self, site: &Site, window: CudaWindow, ordered_utc_ns: u64) -> Result<(), Failure> {
+        let running = Running::begin(window, ordered_utc_ns).map_err(Failure::because(CaptureReason::AttachFailed))?;
         self.running().insert(site.capture.clone(), running);
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Cuda {
         let window =
             CudaWindow::resume(file, &partial(site)?, &earlier, &limits(site)).map_err(|error| failed(&error))?;
         info!("went on with the window of an earlier agent");
-        self.keep(site, self.watching(site, window))
+        self.keep(site, self.watching(site, window), source.prepared_utc_ns)
     }
 
     /// A window of the site's programs, which ends where one joins with a driver that is not to be
@@ -254,7 +254,8 @@ impl Profiler for Cuda {
 
     fn start(&self, site: &Site, source: &CudaSource) -> Result<(), Failure> {
         let file = self.open(site, source.file.as_deref())?;
-        let order = order::order(&source.options, site.length, utc_ns());
+        let ordered_utc_ns = utc_ns();
+        let order = order::order(&source.options, site.length, ordered_utc_ns);
         let window = CudaWindow::begin(file, &partial(site)?, order, &limits(site)).map_err(|error| failed(&error))?;
         let mut window = self.watching(site, window);
         let begun = window.await_begin().map_err(|error| failed(&error));
@@ -265,7 +266,12 @@ impl Profiler for Cuda {
             }
             return Err(failure);
         }
-        self.keep(site, window)
+        self.keep(site, window, ordered_utc_ns)
+    }
+
+    fn opened(&self, site: &Site) -> Option<u64> {
+        // Programs record from a moment behind the order on, and are awaited since.
+        self.running().get(&site.capture).map(|running| running.ordered_utc_ns)
     }
 
     fn check(&self, site: &Site, source: &CudaSource) -> Result<(), Failure> {

@@ -101,6 +101,12 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// agent does not come back.
     fn start(&self, site: &Site, state: &Self::State) -> Result<(), Failure>;
 
+    /// When the window opened, in ns since the Unix epoch, where that was before [`Profiler::start`]
+    /// returned: what was recorded meanwhile is of the window. It is asked behind that.
+    fn opened(&self, _site: &Site) -> Option<u64> {
+        None
+    }
+
     /// Whether a start that failed is worth another one, which is prepared anew: nothing was begun
     /// in the container, and what was in the way passes.
     fn starts_again(&self, _site: &Site) -> bool {

@@ -14,6 +14,7 @@ use std::time::Duration;
 use flopwatch_agent::profilers::cuda::Cuda;
 use flopwatch_agent::profilers::{AnyProfiler as _, Observed};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::cuda_window::EarlyEnd;
 
 use node::{Node, recorded_from, stops_recording};
@@ -26,7 +27,11 @@ fn a_window_holds_as_many_records_as_the_program_counted_and_so_does_a_second_on
     let mut program = node.start();
     let cuda = Cuda::new(true);
     for launches in [500, 20_000] {
+        let before = utc_ns();
         let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
+        // What the program launches once it has begun to record is of the window.
+        let opened = cuda.opened(&node.site).unwrap();
+        assert!((before..=utc_ns()).contains(&opened), "{before}, {opened}");
         // Nothing is waited for: the window has begun.
         let counted = program.recorded(&format!("launch {launches}"));
         assert!(counted >= launches, "{counted}");

@@ -64,13 +64,16 @@ pub(super) async fn start(
         profiler.start(site, state)
     });
     match started.await {
-        Ok(()) => Ok(Stage::Window(Collection {
-            attached,
-            unprepared,
-            opened_utc_ns: utc_ns(),
-            activity: None,
-            over_budget: None,
-        })),
+        Ok(()) => {
+            let opened = cx.profiler(&attached)?.opened(&cx.site_of(&attached));
+            Ok(Stage::Window(Collection {
+                attached,
+                unprepared,
+                opened_utc_ns: opened.unwrap_or_else(utc_ns),
+                activity: None,
+                over_budget: None,
+            }))
+        }
         Err(failure) if again => Err(failure),
         Err(failure) => {
             let profiler = prepared_again(cx, &attached, &unprepared, failure).await?;

@@ -25,11 +25,13 @@ pub(super) struct Running {
     live: LiveTally,
     thread: Option<JoinHandle<Ended>>,
     ended: Option<Result<Recorded, Failure>>,
+    /// When it was ordered, in ns since the Unix epoch.
+    pub(super) ordered_utc_ns: u64,
 }
 
 impl Running {
-    /// Drains a window from now on.
-    pub(super) fn begin(window: CudaWindow) -> io::Result<Self> {
+    /// Drains a window from now on that was ordered at a time.
+    pub(super) fn begin(window: CudaWindow, ordered_utc_ns: u64) -> io::Result<Self> {
         let (stop, stopped) = sync_channel(1);
         let live = window.live();
         // The channel stays whole until somebody says that the window is to end.
@@ -44,6 +46,7 @@ impl Running {
             live,
             thread: Some(thread),
             ended: None,
+            ordered_utc_ns,
         })
     }
 
