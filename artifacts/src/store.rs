@@ -290,11 +290,11 @@ impl Store {
             sizes.push(file.bytes()?);
         }
         self.refuse_below_floor(sizes.iter().copied().fold(0, u64::saturating_add))?;
-        let copies = files.iter().zip(&sizes);
-        let copies: Vec<_> = copies.map(|(file, size)| self.copy_in(file, *size)).collect();
+        let pairs = files.iter().zip(&sizes);
+        let copies: Vec<_> = pairs.map(|(file, size)| self.copy_in(file, *size)).collect();
         // All of them to their end: one that is dropped half-way is swept much later.
-        let copied: Vec<_> = stream::iter(copies).buffered(CONCURRENT_COPIES).collect().await;
-        for ((sha256, size), artifact) in copied.into_iter().zip(sizes).zip(&mut manifest.artifacts) {
+        let hashes: Vec<_> = stream::iter(copies).buffered(CONCURRENT_COPIES).collect().await;
+        for ((sha256, size), artifact) in hashes.into_iter().zip(sizes).zip(&mut manifest.artifacts) {
             artifact.sha256 = sha256?;
             artifact.bytes = i64::try_from(size).unwrap_or(i64::MAX);
         }

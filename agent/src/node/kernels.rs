@@ -530,13 +530,13 @@ async fn look_at(node: Arc<Node>, gate: Gate, id: String) {
 /// The tracer's file of a container, where the tracer is open for it.
 async fn open(node: &Node, gate: &Gate, id: &str) -> Result<TraceFile, NotRecorded> {
     let probed = node.containers.probe(id, false).await?;
-    let none = || NotRecorded::Closed("the container's programs have no CUDA tracer".to_owned());
-    let profiler = node.profilers.get(ProfilerType::Cuda).ok_or_else(none)?;
+    let without = || NotRecorded::Closed("the container's programs have no CUDA tracer".to_owned());
+    let profiler = node.profilers.get(ProfilerType::Cuda).ok_or_else(without)?;
     let capability = profiler.capability(&probed.facts);
     if !capability.available {
         return Err(NotRecorded::Closed(capability.remedy));
     }
-    let path = cuda::file(&probed.facts).ok_or_else(none)?;
+    let path = cuda::file(&probed.facts).ok_or_else(without)?;
     let (procfs, process) = (node.containers.procfs(), probed.process);
     within(gate, id, OPEN_TIMEOUT, move || in_memory(&procfs, process, &path)).await?
 }

@@ -127,7 +127,7 @@ fn continuous(rounds: u32) -> Value {
     let line = format!("timed {RECORDED_LAUNCHES}");
     let (mut bare, mut recorded) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let rig = working(FILE_BYTES);
+        let rig = working(FILE_BYTES).in_memory();
         let mut program = Program::of(rig.bare());
         assert_eq!(program.ask("init"), "init 0");
         let [_, took] = answer(&program.ask(&line));
@@ -140,19 +140,19 @@ fn continuous(rounds: u32) -> Value {
         assert!(count >= 1e6, "{count} records");
         recorded.push(took);
     }
-    let rig = working(FILE_BYTES);
+    let rig = working(FILE_BYTES).in_memory();
     let mut program = rig.start();
     let mut agent = Agent::of(&rig);
     agent.order(all_the_time());
     assert_eq!(agent.settle(0), Phase::Recording);
-    let (before, begin) = (worked_ns(&program), Instant::now());
+    let (before, begin) = (spent_ns(&program), Instant::now());
     program.tell(&format!("pace {CONTINUOUS_PER_SECOND} {CONTINUOUS_MILLISECONDS}"));
     while begin.elapsed() < Duration::from_millis(CONTINUOUS_MILLISECONDS) {
         std::thread::sleep(RENEWAL_INTERVAL);
         agent.order(all_the_time());
     }
     let [count, _] = answer(&program.line());
-    let spent = worked_ns(&program) - before;
+    let spent = spent_ns(&program) - before;
     let passed = begin.elapsed().as_secs_f64();
     let process = agent.process(0);
     json!({
@@ -281,6 +281,12 @@ impl Work {
             kernel_ticks: self.kernel_ticks - before.kernel_ticks,
         }
     }
+}
+
+/// Processor time of the threads on which the library works, in ns.
+fn spent_ns(program: &Program) -> u64 {
+    let of_thread = |thread| Work::of(program, thread).spent_ns;
+    [OWN_THREAD, CUPTI_THREAD].map(of_thread).iter().sum()
 }
 
 /// Launches with their calls for some time, while the file is drained.

@@ -282,10 +282,10 @@ fn circles(sources: &Sources) -> BTreeSet<BTreeSet<&Module>> {
     }
     let reached: BTreeMap<&Module, BTreeSet<&Module>> =
         sources.keys().map(|module| (module, reached(&used, module))).collect();
-    let reaches = |from: &Module, to: &Module| reached.get(from).is_some_and(|others| others.contains(to));
+    let leads = |from: &Module, to: &Module| reached.get(from).is_some_and(|others| others.contains(to));
     let mut circles = BTreeSet::new();
     for (module, others) in &reached {
-        let circle: BTreeSet<&Module> = others.iter().copied().filter(|other| reaches(other, module)).collect();
+        let circle: BTreeSet<&Module> = others.iter().copied().filter(|other| leads(other, module)).collect();
         if circle.contains(module) {
             circles.insert(circle);
         }

@@ -57,8 +57,8 @@ async fn sweep(node: &Arc<Node>) {
 }
 
 /// Copies a file, and says on the pod how to get it.
-async fn keep(node: &Node, gate: &Gate, recorded: Recorded) {
-    let Recorded { ring, kernels, ended } = recorded;
+async fn keep(node: &Node, gate: &Gate, remains: Recorded) {
+    let Recorded { ring, kernels, ended } = remains;
     let (recordings, of) = (node.recordings.clone(), ended.clone());
     let copied = within(gate, &ended.container_id, COPY_TIMEOUT, move || {
         recordings.keep(&of, ring.as_deref(), kernels)

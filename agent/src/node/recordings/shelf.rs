@@ -115,8 +115,7 @@ impl Recordings {
         let partial = path_of(&format!("{life}.partial"));
         let copies = [RING, KERNELS].map(|ending| (path_of(&format!("{life}.{ending}.partial")), path_of(ending)));
         let [(ring_copy, _), (kernels_copy, _)] = &copies;
-        let copied = self.copy(ended, (ring, ring_copy), (kernels, kernels_copy));
-        if let Err(error) = copied {
+        if let Err(error) = self.copy(ended, (ring, ring_copy), (kernels, kernels_copy)) {
             remove(ring_copy)?;
             remove(kernels_copy)?;
             return Err(error);

@@ -78,14 +78,14 @@ fn a_pod_that_asks_for_the_tracer_gets_variables_and_volumes_and_keeps_its_comma
 #[test]
 fn a_pod_that_asks_for_kernels_all_the_time_gets_what_the_tracer_gets_and_says_so() {
     let container = || json!([{"name": "main", "image": "train:1"}]);
-    let (traced, _) = stored(&asking("cuda", container()), &options(), &Entrypoints::new());
+    let (traced, _) = stored(&labelled("cuda", container()), &options(), &Entrypoints::new());
     for words in ["cuda.recorder-kernels", "recorder-kernels"] {
-        let (patched, _) = stored(&asking(words, container()), &options(), &Entrypoints::new());
+        let (patched, _) = stored(&labelled(words, container()), &options(), &Entrypoints::new());
         assert_eq!(said(&patched), (Some("main: recorder.cuda.recorder-kernels"), ""));
         assert_eq!(patched["spec"], traced["spec"], "{words}");
     }
     let own = json!({"name": "CUDA_INJECTION64_PATH", "value": "/opt/libparcagpu.so"});
-    let refused = asking(
+    let refused = labelled(
         "cuda.recorder-kernels",
         json!([{"name": "main", "image": "train:1", "env": [own]}]),
     );
@@ -103,7 +103,7 @@ fn a_share_of_the_time_that_is_none_leaves_kernels_out_and_is_told() {
         ("10", "main: recorder.cuda.recorder-kernels"),
         ("0", "main: recorder.cuda"),
     ] {
-        let mut asked = asking("recorder-kernels", json!([{"name": "main", "image": "train:1"}]));
+        let mut asked = labelled("recorder-kernels", json!([{"name": "main", "image": "train:1"}]));
         asked["metadata"]["annotations"] = json!({RECORDER_KERNELS_PERCENT_ANNOTATION: share});
         let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
         let (found, told) = said(&patched);
