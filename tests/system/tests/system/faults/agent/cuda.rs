@@ -160,12 +160,12 @@ async fn is_killed_behind_a_window(name: &str, publishes: bool) -> Result<()> {
 
 #[tokio::test]
 async fn an_agent_killed_while_a_trace_of_cuda_is_transformed_has_it_transformed_by_the_next() -> Result<()> {
-    is_killed_behind_a_window("kill-cuda-transform", false).await
+    Box::pin(is_killed_behind_a_window("kill-cuda-transform", false)).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_while_it_publishes_a_trace_of_cuda_shows_all_or_nothing() -> Result<()> {
-    is_killed_behind_a_window("kill-cuda-publish", true).await
+    Box::pin(is_killed_behind_a_window("kill-cuda-publish", true)).await
 }
 
 #[tokio::test]
