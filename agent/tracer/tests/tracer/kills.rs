@@ -31,7 +31,7 @@ pub(crate) fn killed(round: u64) -> Left {
     program.child.kill().unwrap();
     program.child.wait().unwrap();
     Left {
-        read: agent.events().len(),
+        read: agent.drain().len(),
         tagged: tagged(&rig),
         counted: usize::try_from(agent.process(0).count(Count::Records)).unwrap(),
     }
