@@ -81,6 +81,11 @@ impl HloCost {
         }
     }
 
+    /// The floating-point operations; `None` where some are not known.
+    pub fn known_flops(self) -> Option<u64> {
+        (self.unknown == 0).then_some(self.flops)
+    }
+
     /// What XLA's own analysis calls flops.
     pub fn xla_flops(self) -> u64 {
         self.flops.saturating_add(self.integer_operations)

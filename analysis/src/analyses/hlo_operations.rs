@@ -1,12 +1,16 @@
 //! Operations of compiled programs (HLO): their time, their work, what bounds them, and the kernels
-//! and lines of source behind them.
+//! and lines of source behind them. Of programs without a profile, such as a dump of XLA, their
+//! work alone.
 
 mod page;
 mod result;
 mod roofline;
+mod unmeasured;
 
+use flopwatch_measures::hlo_cost::HloCost;
 use flopwatch_measures::hlo_program::{HloProgram, HloPrograms};
 use flopwatch_measures::hlo_time::{HLO_TIME, HloTime, MeasuredOperation, begins_or_awaits};
+use flopwatch_model::hlo::Instruction;
 use flopwatch_model::{Needs, Timeline, index, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, TimelineLocation};
@@ -18,7 +22,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use roofline::Peaks;
 
-pub use result::{HloBound, HloFigureSource, HloKernel, HloOperation, HloOperations};
+pub use result::{HloBound, HloFigureSource, HloKernel, HloOperation, HloOperations, HloUnmeasuredOperation};
 
 /// Operations of compiled programs.
 #[derive(Debug)]
@@ -31,7 +35,8 @@ pub struct HloOperationsParams {
     /// Only programs whose name contains this text.
     #[schemars(length(max = 1024))]
     pub program: String,
-    /// Most operations, and most kernels, in the result: those that take longest.
+    /// Most operations, and most kernels, in the result: those that take longest, or those of most
+    /// work where no time was measured.
     #[schemars(range(min = 1, max = 100_000))]
     pub limit: u32,
 }
@@ -47,7 +52,7 @@ impl Default for HloOperationsParams {
 
 impl Analysis for HloOperationsAnalysis {
     const NAME: &'static str = "hlo-operations";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "Operations of compiled programs (JAX, XLA): time, FLOP and bytes, intensity, what bounds them, and the kernels and lines of source behind them.";
     const TITLE: &'static str = "Operations of compiled programs";
     const GROUP: Group = Group::Programs;
@@ -85,6 +90,11 @@ pub fn of(timeline: &Timeline, params: &HloOperationsParams) -> HloOperations {
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     let kernels_left_out = count(kernels.len().saturating_sub(limit));
     kernels.truncate(limit);
+    let (unmeasured, unmeasured_left_out) = if time.operations.is_empty() {
+        unmeasured::largest(&programs, &params.program, limit)
+    } else {
+        (Vec::new(), 0)
+    };
     let without_program = rows.iter().any(|row| row.opcode.is_none());
     if without_program && !programs.list.is_empty() {
         let reason = "the capture does not hold the programs of some operations, or their names are none of the program's instructions";
@@ -100,6 +110,8 @@ pub fn of(timeline: &Timeline, params: &HloOperationsParams) -> HloOperations {
         rows,
         kernels,
         kernels_left_out,
+        unmeasured,
+        unmeasured_left_out,
     }
 }
 
@@ -127,7 +139,7 @@ fn operation(of: &MeasuredOperation, programs: &HloPrograms, peaks: &Peaks<'_>, 
         .map(|(program, location)| program.costs.at(location))
         .filter(|_| !of.is_asynchronous);
     let stated = |sum: Option<u64>| sum.map(|sum| sum / of.events.max(1));
-    let counted_flops = counted.filter(|cost| cost.unknown == 0).map(|cost| cost.flops);
+    let counted_flops = counted.and_then(HloCost::known_flops);
     let counted_bytes = counted.map(|cost| cost.bytes);
     let (flops, flops_source) = stated_or_counted(stated(of.flops), counted_flops);
     let (bytes, bytes_source) = stated_or_counted(stated(of.bytes), counted_bytes);
@@ -152,7 +164,7 @@ fn operation(of: &MeasuredOperation, programs: &HloPrograms, peaks: &Peaks<'_>, 
         },
         program_id: of.program_id.to_string(),
         opcode: instruction.map(|of| of.opcode.clone()),
-        category: category(of, instruction.map(|of| (of.opcode.as_str(), of.fusion_kind.as_str()))),
+        category: category(of, instruction),
         shape: instruction.map(|of| of.shape.to_string()),
         framework_op: framework_op.unwrap_or_default().trim_end_matches(':').to_owned(),
         source: found.and_then(|(program, _)| program.source(instruction?)),
@@ -188,17 +200,21 @@ fn stated_or_counted(stated: Option<u64>, counted: Option<u64>) -> (Option<u64>,
     }
 }
 
-/// Kind of an operation, in the profiler's words or in the same words made of the program:
-/// `loop fusion`.
-fn category(of: &MeasuredOperation, instruction: Option<(&str, &str)>) -> String {
+/// Kind of an operation, in the profiler's words or in the same words made of the program.
+fn category(of: &MeasuredOperation, instruction: Option<&Instruction>) -> String {
     if !of.category.is_empty() {
         return of.category.clone();
     }
-    match instruction {
-        Some(("fusion", kind)) => format!("{} fusion", kind.trim_start_matches('k').to_lowercase()),
-        Some((opcode, _)) => opcode.to_owned(),
-        None => String::new(),
+    instruction.map(category_of_instruction).unwrap_or_default()
+}
+
+/// Kind of an instruction, in the profiler's words: `loop fusion`.
+fn category_of_instruction(of: &Instruction) -> String {
+    if of.opcode == "fusion" {
+        let kind = of.fusion_kind.trim_start_matches('k').to_lowercase();
+        return format!("{kind} fusion");
     }
+    of.opcode.clone()
 }
 
 /// Kernels of the operations, the longest first.

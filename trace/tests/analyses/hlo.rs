@@ -171,6 +171,21 @@ fn counted_work_and_memory_equal_what_jax_says_of_its_programs() {
     assert_eq!(number(&cost["rows"][0]["flops"]), 10 * 2 * 64 * 64 * 64);
 }
 
+#[test]
+fn operations_of_a_dump_have_the_work_of_its_program_together() {
+    for (name, _) in &SAID {
+        let dump = kept(name, "after");
+        let cost = analyze("hlo-cost", &Value::Null, &[&dump]);
+        let found = analyze("hlo-operations", &json!({"limit": 100_000}), &[&dump]);
+        let operations = found["unmeasured"].as_array().unwrap();
+        for figure in ["flops", "bytes"] {
+            let sum: u64 = operations.iter().map(|row| number(&row[figure])).sum();
+            assert_eq!(sum, number(&cost["rows"][0][figure]), "{figure} of {name}");
+        }
+        assert!(found["rows"].as_array().unwrap().is_empty(), "{name}");
+    }
+}
+
 /// MiB of XProf's memory viewer as bytes.
 pub(crate) fn mib(value: f64) -> u64 {
     format!("{:.0}", value * 1_048_576.0).parse().unwrap()

@@ -15,6 +15,9 @@ pub(super) fn page(output: &HloOperations) -> Page {
         HloOperationsAnalysis::ABOUT,
         &output.not_captured,
     );
+    if !output.unmeasured.is_empty() {
+        page.table(unmeasured(output));
+    }
     if output.rows.is_empty() {
         return page;
     }
@@ -86,6 +89,26 @@ fn operations(output: &HloOperations) -> Table {
         .column("Framework operation", |row| row.framework_op.as_str())
         .column("Program", |row| row.program.as_str())
         .at(|row| row.place)
+        .without_unknown()
+        .build()
+}
+
+fn unmeasured(output: &HloOperations) -> Table {
+    Table::of("Operations, by counted work; no time was measured", &output.unmeasured)
+        .about(
+            "FLOP and bytes are of one run, counted from the program's instructions. A loop has \
+             the work of all its turns, or of one where the compiler does not know how many.",
+        )
+        .left_out(output.unmeasured_left_out)
+        .column("Operation", |row| row.operation.as_str())
+        .column("Kind", |row| row.category.as_str())
+        .figure("FLOP", Unit::Count, |row| row.flops)
+        .figure("Bytes", Unit::Bytes, |row| row.bytes)
+        .column("FLOP/byte", |row| row.intensity)
+        .column("Shape", |row| row.shape.as_str())
+        .column("Source", |row| row.source.as_deref())
+        .column("Framework operation", |row| row.framework_op.as_str())
+        .column("Program", |row| row.program.as_str())
         .without_unknown()
         .build()
 }

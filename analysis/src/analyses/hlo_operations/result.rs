@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct HloOperations {
     /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// Operations in all.
+    /// Operations whose time was measured, in all.
     pub operations: u64,
     /// Time in ns of all operations by themselves, asynchronous ones apart.
     pub self_ns: u64,
@@ -28,6 +28,12 @@ pub struct HloOperations {
     pub kernels: Vec<HloKernel>,
     /// Kernels behind the list's limit.
     pub kernels_left_out: u64,
+    /// The operations by their counted work, those with most FLOP first, where no operation's time
+    /// was measured, as of a dump of XLA; empty otherwise. They are the instructions of the
+    /// computation that each program runs, but those without work (parameters, constants, tuples).
+    pub unmeasured: Vec<HloUnmeasuredOperation>,
+    /// Operations behind the limit of that list.
+    pub unmeasured_left_out: u64,
 }
 
 /// An operation of a compiled program.
@@ -85,6 +91,34 @@ pub struct HloOperation {
     pub bound: Option<HloBound>,
     /// Its longest event in the timeline.
     pub place: Option<TimelineLocation>,
+}
+
+/// An operation of a compiled program whose time was not measured. Its work is that of one run,
+/// counted from the program; that of a loop or a call is the work of what it calls.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct HloUnmeasuredOperation {
+    /// Its name in the program.
+    pub operation: String,
+    /// Its program.
+    pub program: String,
+    /// Number of the program, in decimal digits; `0` of a text, which has none.
+    pub program_id: String,
+    /// Opcode of its instruction.
+    pub opcode: String,
+    /// Kind of operation, e.g. `loop fusion`.
+    pub category: String,
+    /// Shape of its value.
+    pub shape: String,
+    /// Operation of the framework, e.g. `jit(f)/dot_general`; may be empty.
+    pub framework_op: String,
+    /// Line of source, `file:line`; null where it is not known.
+    pub source: Option<String>,
+    /// Floating-point operations; null where a function of a library does some that are not known.
+    pub flops: Option<u64>,
+    /// Bytes that it reads and writes, from whatever memory.
+    pub bytes: u64,
+    /// Arithmetic intensity: `flops` per byte.
+    pub intensity: Option<f64>,
 }
 
 /// Where a figure comes from.
