@@ -101,8 +101,9 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// agent does not come back.
     fn start(&self, site: &Site, state: &Self::State) -> Result<(), Failure>;
 
-    /// When the window opened, in ns since the Unix epoch, where that was before [`Profiler::start`]
-    /// returned: what was recorded meanwhile is of the window. It is asked behind that.
+    /// When the window opened, in ns since the Unix epoch, where that was before
+    /// [`Profiler::start`] returned: what was recorded meanwhile is of the window. It is asked
+    /// behind that.
     fn opened(&self, _site: &Site) -> Option<u64> {
         None
     }

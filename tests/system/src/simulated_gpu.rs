@@ -206,8 +206,8 @@ impl Program {
         count.with_context(|| format!("{line}: the program said {answer:?}"))
     }
 
-    /// Has kernels launched at a pace for so long, and gives how many records the stand-in wrote for
-    /// them.
+    /// Has kernels launched at a pace for so long, and gives how many records the stand-in wrote
+    /// for them.
     ///
     /// # Errors
     /// When the program does not say so.

@@ -6,8 +6,8 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_pipeline::failure::Failure;
 use k8s_openapi::api::core::v1::Pod;
 
-/// `failure` of a look at a container of a pod; that its sandbox hides it, where that is why nothing
-/// of it was found.
+/// `failure` of a look at a container of a pod; that its sandbox hides it, where that is why
+/// nothing of it was found.
 pub(super) fn explain(failure: Failure, pod: &Pod) -> Failure {
     let hides = failure.reason == CaptureReason::TargetNotRunning;
     match pod::sandbox(pod).filter(|_| hides) {

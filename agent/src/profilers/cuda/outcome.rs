@@ -30,9 +30,9 @@ fn judge_drivers(drivers: &BTreeSet<u32>, allow_unproven: bool, check: Check) ->
     })
 }
 
-/// Fails where a program that joined has a driver that is not to be recorded with, and where nothing
-/// was recorded for which somebody has a reason: programs that refused, or wrote records that did
-/// not come here.
+/// Fails where a program that joined has a driver that is not to be recorded with, and where
+/// nothing was recorded for which somebody has a reason: programs that refused, or wrote records
+/// that did not come here.
 pub(super) fn judge(recorded: &Recorded, allow_unproven: bool, check: Check) -> Result<(), Failure> {
     judge_drivers(&recorded.drivers, allow_unproven, check)?;
     if recorded.records > 0 {

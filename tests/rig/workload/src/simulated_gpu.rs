@@ -1,5 +1,5 @@
-//! The simulated GPU (`tests/rig/fake-cupti`), as a program calls it: what is launched takes the time
-//! that the program says, and nothing is computed.
+//! The simulated GPU (`tests/rig/fake-cupti`), as a program calls it: what is launched takes the
+//! time that the program says, and nothing is computed.
 
 #![allow(
     unsafe_code,

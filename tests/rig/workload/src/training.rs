@@ -1,6 +1,6 @@
 //! A training loop on the simulated GPU: each step loads a batch, launches the kernels of a small
-//! transformer as PyTorch names them, and reads the loss. Loading is what is slow: the GPU waits for
-//! it.
+//! transformer as PyTorch names them, and reads the loss. Loading is what is slow: the GPU waits
+//! for it.
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
