@@ -227,6 +227,19 @@ pub async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) 
     token(&namespace.name, account).await
 }
 
+/// Makes a reader as [`reader_token`] does, who may read Raw too.
+///
+/// # Errors
+/// When the API server refuses one of these.
+pub async fn raw_reader_token(namespace: &TestNamespace, account: &str) -> Result<String> {
+    let token = reader_token(namespace, account, "flopwatch-viewer").await?;
+    let account = format!("--serviceaccount={}:{account}", namespace.name);
+    let role = "--clusterrole=flopwatch-raw-reader";
+    let bind = ["-n", &namespace.name, "create", "rolebinding", "raw", role, &account];
+    run("kubectl", &bind).await?;
+    Ok(token)
+}
+
 /// Makes a service account in the release's namespace, or takes it where it is, binds a ClusterRole
 /// to it in the whole cluster, and returns a token of it for an hour, which is good for `audience`
 /// alone where there is one.

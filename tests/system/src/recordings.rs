@@ -1,10 +1,12 @@
 //! What flight recorders held: timelines of captures, and what was kept of a container that ended.
 
 use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::artifact::CUDA_TRACE;
 use flopwatch_api::capture::Capture;
 use flopwatch_model::{Capture as Events, Category};
 use flopwatch_trace::ReadLimits;
 use serde_json::json;
+use tempfile::NamedTempFile;
 
 use crate::cluster::{Cluster, TestNamespace};
 use crate::fetch::{ArtifactClient, reader_token};
@@ -14,6 +16,22 @@ use crate::fetch::{ArtifactClient, reader_token};
 /// # Errors
 /// When it is not published or cannot be read.
 pub async fn timeline(cluster: &Cluster, token: &str, capture: &Capture, name: &str) -> Result<Events> {
+    let file = published(cluster, token, capture, name).await?;
+    Ok(flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture)
+}
+
+/// All that the CUDA tracer recorded, in its window and in the moments until its programs heard of
+/// the end of it, of a capture that publishes Raw.
+///
+/// # Errors
+/// When the capture has no such file, or it cannot be read.
+pub async fn traced(cluster: &Cluster, token: &str, capture: &Capture) -> Result<Events> {
+    let file = published(cluster, token, capture, CUDA_TRACE).await?;
+    Ok(flopwatch_trace::tracer::read(file.path(), &ReadLimits::default())?)
+}
+
+/// A file that a capture published.
+async fn published(cluster: &Cluster, token: &str, capture: &Capture, name: &str) -> Result<NamedTempFile> {
     let status = capture.status.as_ref().context("no status")?;
     let listed = status.artifacts.iter().any(|artifact| artifact.name == name);
     ensure!(listed, "no {name} among {:?}", status.artifacts);
@@ -21,9 +39,9 @@ pub async fn timeline(cluster: &Cluster, token: &str, capture: &Capture, name: &
     let client = ArtifactClient::new(&cluster.client).await?;
     let answer = client.request(&format!("{url}/{name}"), Some(token), &[]).await?;
     ensure!(answer.status == 200, "{name}: {}", answer.status);
-    let file = tempfile::NamedTempFile::new()?;
+    let file = NamedTempFile::new()?;
     std::fs::write(file.path(), &answer.body)?;
-    Ok(flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture)
+    Ok(file)
 }
 
 /// Values of the heartbeat of a range's name.

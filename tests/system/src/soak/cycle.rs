@@ -154,6 +154,9 @@ impl Lane {
         if let Some(require) = self.ground.require(plan.profiler) {
             more["require"] = require;
         }
+        if plan.profiler == ProfilerType::Cuda {
+            more["outputs"] = json!(["Timeline", "Summary", "Raw"]);
+        }
         if plan.profiler == ProfilerType::Ncu {
             more["target"] = json!({ "replicaOf": trainer.name });
         }

@@ -1,21 +1,20 @@
 //! What a program that launches kernels counted itself of a window of the CUDA tracer, beside the
-//! timeline of that window.
+//! trace of that window.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_api::artifact::TIMELINE;
 use flopwatch_model::{Capture, Category};
 
 use crate::cluster::{Cluster, eventually};
 use crate::fetch::token;
-use crate::recordings::timeline;
+use crate::recordings::traced;
 use crate::simulated_gpu::records;
 use crate::soak::cycle::Lane;
 use crate::trainer::Trainer;
 use crate::workload::field;
 
-/// The account of a namespace by which timelines are read.
+/// The account of a namespace by which traces are read.
 pub(super) const READER: &str = "reader";
 
 /// A window as the program saw it: its launches were recorded from then until then, in ns since the
@@ -56,19 +55,19 @@ fn told(log: &str, time_ns: u64) -> Option<Vec<Window>> {
     is_over.then(|| log.lines().filter_map(Window::of).collect())
 }
 
-/// Holds a timeline with so many records around `time_ns` against the window of that time. An
+/// Holds a trace with so many records around `time_ns` against the window of that time. An
 /// agent that is killed as it begins a window may begin another: that is a window of its own.
 fn alike(found: u64, time_ns: u64, windows: &[Window]) -> Result<u64> {
     let closest = windows.iter().min_by_key(|window| window.distance_ns(time_ns));
     let counted = closest.context("the program was recorded in no window")?.records;
     ensure!(
         found == counted,
-        "the timeline holds {found} kernels and calls, the program counted {counted}"
+        "the trace holds {found} kernels and calls, the program counted {counted}"
     );
     Ok(found)
 }
 
-/// When the first and the last kernel of a timeline begin, in ns since the Unix epoch.
+/// When the first and the last kernel of a trace begin, in ns since the Unix epoch.
 fn span(capture: &Capture) -> Result<(u64, u64)> {
     let start = capture.session_start_utc_ns.context("no start")?;
     let kernels = capture.events.get(&Category::CudaKernel).context("no kernels")?;
@@ -78,15 +77,16 @@ fn span(capture: &Capture) -> Result<(u64, u64)> {
 }
 
 impl Lane {
-    /// Holds the timeline of a session with the CUDA tracer against the program's own count, and
-    /// gives how many kernels and calls that are.
+    /// Holds what a session with the CUDA tracer recorded against the program's own count, and
+    /// gives how many kernels and calls that are. It is Raw that is held: the timeline ends with
+    /// the window, a moment before programs hear of its end.
     pub(super) async fn has_every_launch(&self, cluster: &Cluster, trainer: &Trainer, session: &str) -> Result<u64> {
         let namespace = &self.namespace;
         // The API server and the agent may be away for a while.
-        let recorded = eventually("the timeline of the CUDA tracer", || async {
+        let recorded = eventually("the trace of the CUDA tracer", || async {
             let token = token(&namespace.name, READER).await?;
             let capture = namespace.only_capture(session).await?;
-            Ok(Some(timeline(cluster, &token, &capture, TIMELINE).await?))
+            Ok(Some(traced(cluster, &token, &capture).await?))
         })
         .await?;
         let (first, last) = span(&recorded)?;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeline_with_a_record_less_or_more_than_its_own_window_is_found() {
+    fn a_trace_with_a_record_less_or_more_than_its_own_window_is_found() {
         let windows = told(LOG, 290).unwrap();
         assert_eq!(alike(60, 200, &windows).unwrap(), 60);
         assert_eq!(alike(6, 295, &windows).unwrap(), 6);

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use crate::cluster::{Cluster, TestNamespace, eventually};
-use crate::fetch::reader_token;
+use crate::fetch::raw_reader_token;
 use crate::node::Process;
 use crate::parts::{Running, SPOOL};
 use crate::soak::both::Counted;
@@ -142,7 +142,7 @@ impl Yard {
             match ground {
                 Ground::Sample => namespace.allow_pod_templates().await?,
                 Ground::Frameworks => namespace.allow_host_folders().await?,
-                Ground::SimulatedGpu => drop(reader_token(&namespace, READER, "flopwatch-viewer").await?),
+                Ground::SimulatedGpu => drop(raw_reader_token(&namespace, READER).await?),
             }
             namespaces.push(Arc::new(namespace));
         }

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::artifact::JAX_DUMPS;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually, run};
-use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
+use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
+use flopwatch_system_tests::fetch::{ArtifactClient, raw_reader_token};
 use flopwatch_system_tests::frameworks::{JAX_PORT, frameworks};
 use flopwatch_system_tests::node;
 use serde_json::json;
@@ -65,11 +65,7 @@ async fn a_file_that_the_program_may_not_read_is_left_out_of_its_dumps() -> Resu
 
     let status = namespace.only_capture("dumps").await?.status.context("no status")?;
     let url = status.url.context("no URL")?;
-    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
-    let account = format!("--serviceaccount={}:reader", namespace.name);
-    let role = "--clusterrole=flopwatch-raw-reader";
-    let bind = ["-n", &namespace.name, "create", "rolebinding", "raw", role, &account];
-    run("kubectl", &bind).await?;
+    let token = raw_reader_token(&namespace, "reader").await?;
     let client = ArtifactClient::new(&cluster.client).await?;
     let answer = client.request(&format!("{url}/{JAX_DUMPS}"), Some(&token), &[]).await?;
     ensure!(answer.status == 200, "{}", answer.status);
