@@ -1385,6 +1385,34 @@ class HloProgramEntry(TypedDict):
 # A stage of a program's compilation.
 HloStage: TypeAlias = Literal["auto", "before", "after"]
 
+class HloUnmeasuredOperation(TypedDict):
+    """An operation of a compiled program whose time was not measured. Its work is that of one run, counted from the program; that of a loop or a call is the
+    work of what it calls.
+    """
+
+    bytes: int
+    """Bytes that it reads and writes, from whatever memory."""
+    category: str
+    """Kind of operation, e.g. `loop fusion`."""
+    flops: int | None
+    """Floating-point operations; null where a function of a library does some that are not known."""
+    framework_op: str
+    """Operation of the framework, e.g. `jit(f)/dot_general`; may be empty."""
+    intensity: float | None
+    """Arithmetic intensity: `flops` per byte."""
+    opcode: str
+    """Opcode of its instruction."""
+    operation: str
+    """Its name in the program."""
+    program: str
+    """Its program."""
+    program_id: str
+    """Number of the program, in decimal digits; `0` of a text, which has none."""
+    shape: str
+    """Shape of its value."""
+    source: str | None
+    """Line of source, `file:line`; null where it is not known."""
+
 # What a thread does.
 HostActivity: TypeAlias = Literal[
     "synchronize",
@@ -4892,7 +4920,7 @@ class HloOperationsParameters(TypedDict, total=False):
     """Parameters of `hlo-operations`."""
 
     limit: int
-    """Most operations, and most kernels, in the result: those that take longest. By default `200`."""
+    """Most operations, and most kernels, in the result: those that take longest, or those of most work where no time was measured. By default `200`."""
     program: str
     """Only programs whose name contains this text. By default `""`."""
 
@@ -4906,7 +4934,7 @@ class HloOperationsResult(Result):
     not_captured: list[NotCaptured]
     """Parts of the result that the capture has no data for, each with the reason."""
     operations: int
-    """Operations in all."""
+    """Operations whose time was measured, in all."""
     operations_left_out: int
     """Operations behind the list's limit."""
     other_events: int
@@ -4917,6 +4945,12 @@ class HloOperationsResult(Result):
     """The operations, those that take longest by themselves first."""
     self_ns: int
     """Time in ns of all operations by themselves, asynchronous ones apart."""
+    unmeasured: list[HloUnmeasuredOperation]
+    """The operations by their counted work, those with most FLOP first, where no operation's time was measured, as of a dump of XLA; empty otherwise. They are
+    the instructions of the computation that each program runs, but those without work (parameters, constants, tuples).
+    """
+    unmeasured_left_out: int
+    """Operations behind the limit of that list."""
 
 class HloCostResult(Result):
     """FLOP, bytes and intensity of each compiled program (JAX, XLA) counted from its instructions, beside cost_analysis and the time that was measured."""

@@ -2805,7 +2805,7 @@ export const ANALYSES = [
     "parameters": {
       "limit": {
         "default": 200,
-        "description": "Most operations, and most kernels, in the result: those that take longest.",
+        "description": "Most operations, and most kernels, in the result: those that take longest, or those of most\nwork where no time was measured.",
         "format": "uint32",
         "maximum": 100000,
         "minimum": 1,
