@@ -3,7 +3,8 @@
 
 use flopwatch_api::session::ProfilingSession;
 use form_urlencoded::Serializer;
-use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt as _, Limited};
 use kube::ResourceExt as _;
 
@@ -74,10 +75,16 @@ pub fn path<'a>(
 /// Requests the result at `path` from the gateway, waits while it is being made, and reads at most
 /// 64 MiB of it.
 pub async fn result(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Error> {
+    Ok(typed_result(gateway, path).await?.1)
+}
+
+/// The same, behind the type of its content.
+pub async fn typed_result(gateway: &Gateway, path: &str) -> Result<(Option<HeaderValue>, Vec<u8>), Error> {
     let answer = gateway.get_when_ready(path, &HeaderMap::new()).await?;
+    let content_type = answer.headers().get(CONTENT_TYPE).cloned();
     let body = Limited::new(answer.into_body(), MAX_RESULT_BYTES).collect().await;
     let body = body.map_err(|error| Error::Render(format!("the gateway's result broke off: {error}")))?;
-    Ok(body.to_bytes().to_vec())
+    Ok((content_type, body.to_bytes().to_vec()))
 }
 
 #[cfg(test)]

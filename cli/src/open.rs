@@ -1,5 +1,8 @@
 //! Shows a session's timeline: fetches it into a temporary folder and serves it with the viewer on
-//! loopback, until Ctrl-C.
+//! loopback, until Ctrl-C. Results of analyses, of which the viewer's first page is made, come from
+//! the gateway, with the user's token.
+
+mod analyses;
 
 use std::io::SeekFrom;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,6 +28,7 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 use tokio_util::io::ReaderStream;
 use tokio_util::sync::CancellationToken;
 
+use self::analyses::Analyses;
 use crate::arguments::OpenArguments;
 use crate::cluster::Cluster;
 use crate::error::Error;
@@ -84,7 +88,8 @@ pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Err
     let Some(timeline) = wanted.iter().find(|wanted| wanted.name == TIMELINE) else {
         return Ok(());
     };
-    let server = serve(&cluster.namespace, &wanted, arguments.port)?;
+    let analyses = Analyses::of(gateway, timeline);
+    let server = serve(&cluster.namespace, &wanted, Some(analyses), arguments.port)?;
     say(&server.words(timeline))?;
     let stop = CancellationToken::new();
     let running = tokio::spawn(server.server.run(stop.clone()));
@@ -133,7 +138,7 @@ impl Served {
 
 /// Serves the fetched files of a capture on loopback, where a node's agent serves its own; requests
 /// of other hosts' pages are refused there.
-fn serve(namespace: &str, wanted: &[Wanted], port: u16) -> Result<Served, OpenError> {
+fn serve(namespace: &str, wanted: &[Wanted], analyses: Option<Analyses>, port: u16) -> Result<Served, OpenError> {
     let capture = wanted.first().map_or("", |wanted| wanted.capture.as_str());
     let list = artifacts_path(namespace, capture);
     let contents = wanted.iter().map(|wanted| Content {
@@ -151,6 +156,7 @@ fn serve(namespace: &str, wanted: &[Wanted], port: u16) -> Result<Served, OpenEr
         contents: contents.map(Arc::new).collect(),
         refused: IntCounter::new("refused_connections", "Connections beyond the limit")?,
         list: list.clone(),
+        analyses: analyses.map(Arc::new),
     };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let server = Server::bind_plain_loopback(&files, address, ServerLimits::default())?;
@@ -166,6 +172,8 @@ struct Fetched {
     list: String,
     refused: IntCounter,
     contents: Vec<Arc<Content>>,
+    /// Where results of analyses of it come from.
+    analyses: Option<Arc<Analyses>>,
 }
 
 /// Where a file is, and what it was published as.
@@ -189,7 +197,11 @@ impl Service for Fetched {
                 .route(&path, get(self::content))
                 .with_state(Arc::clone(content))
         });
-        files.fold(Router::new().route(&self.list, get(listed)), Router::merge)
+        let files = files.fold(Router::new().route(&self.list, get(listed)), Router::merge);
+        match (&self.analyses, self.list.strip_suffix("/artifacts")) {
+            (Some(source), Some(capture)) => files.merge(analyses::router(capture, Arc::clone(source))),
+            _ => files,
+        }
     }
 
     fn is_open(&self) -> bool {
@@ -270,7 +282,7 @@ mod crate_tests {
             to: file.clone(),
         };
         let (wanted, prelude) = (wanted(TIMELINE), wanted(PRELUDE));
-        let served = serve("team", &[wanted.clone(), prelude], 0).unwrap();
+        let served = serve("team", &[wanted.clone(), prelude], None, 0).unwrap();
         let (address, path) = (served.server.local_addr(), served.path.clone());
         let words = served.words(&wanted);
         assert!(words.contains(&format!("http://{address}{path}")), "{words}");

@@ -2,10 +2,13 @@
 //! cluster.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
 
 use crate::chart;
 use crate::cluster::{TestNamespace, run};
@@ -60,13 +63,7 @@ impl User {
     /// # Errors
     /// When it cannot be run, or does not end.
     pub async fn flopwatch(&self, arguments: &[&str]) -> Result<Said> {
-        let child = Command::new("kubectl")
-            .env("KUBECONFIG", &self.kubeconfig)
-            .env("PATH", &self.path)
-            .arg("flopwatch")
-            .args(arguments)
-            .kill_on_drop(true)
-            .output();
+        let child = self.command(arguments).output();
         let output = tokio::time::timeout(std::time::Duration::from_mins(3), child).await;
         let output = output.with_context(|| format!("{arguments:?} did not end"))??;
         Ok(Said {
@@ -75,6 +72,57 @@ impl User {
             problems: String::from_utf8_lossy(&output.stderr).into_owned(),
         })
     }
+
+    /// Runs `kubectl flopwatch open` of a session, and gives it with the URL of the timeline once
+    /// it serves that.
+    ///
+    /// # Errors
+    /// When it cannot be run, or ends before.
+    pub async fn open(&self, session: &str) -> Result<(Child, String)> {
+        let mut child = self.command(&["open", session]).stdout(Stdio::piped()).spawn()?;
+        let output = child.stdout.take().context("no output")?;
+        let mut lines = BufReader::new(output).lines();
+        let url = async {
+            while let Some(line) = lines.next_line().await? {
+                let word = line.split_whitespace().next().unwrap_or_default();
+                if word.starts_with("http://") && word.ends_with("/artifacts/timeline.h5") && !word.contains('?') {
+                    return Ok(word.to_owned());
+                }
+            }
+            bail!("it served nothing")
+        };
+        let url = tokio::time::timeout(std::time::Duration::from_mins(1), url).await??;
+        Ok((child, url))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("kubectl");
+        command
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("PATH", &self.path)
+            .arg("flopwatch")
+            .args(arguments)
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// What this machine's service at `url` answers, status and all.
+///
+/// # Errors
+/// When it does not answer.
+pub async fn plain(url: &str) -> Result<String> {
+    let (address, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .context("no URL")?;
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    tokio::time::timeout(std::time::Duration::from_mins(1), read).await??;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 /// A right to reach the gateway by a port-forward, as the chart gives it to whom

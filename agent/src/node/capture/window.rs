@@ -78,9 +78,10 @@ async fn record(cx: &mut Context<'_>, mut collection: Collection) -> Result<Stag
 
 /// Keeps the window open for its `length` but for what of it was over already, or aborts it.
 async fn keep_open(cx: &mut Context<'_>, collection: &mut Collection, length: Duration) -> Result<Samples, Failure> {
-    let (window_start_utc_ns, done) = (collection.opened_utc_ns, cx.unwritten.done);
-    // Nothing but for a window that another agent opened.
+    let window_start_utc_ns = collection.opened_utc_ns;
+    // Since its profiler says that it opened, or another agent opened it.
     let before = Duration::from_nanos(utc_ns().saturating_sub(window_start_utc_ns));
+    let done = cx.unwritten.done.max(before);
     let sampling = cx
         .node
         .containers

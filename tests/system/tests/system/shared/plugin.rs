@@ -7,7 +7,7 @@ use flopwatch_model::Category;
 use flopwatch_system_tests::cluster::{Cluster, Group, run};
 use flopwatch_system_tests::fetch::reader_token;
 use flopwatch_system_tests::pods::workload;
-use flopwatch_system_tests::user::{User, may_reach_gateway};
+use flopwatch_system_tests::user::{User, may_reach_gateway, plain};
 use flopwatch_trace::ReadLimits;
 use kube::api::Api;
 
@@ -61,6 +61,15 @@ async fn a_user_profiles_and_fetches_with_the_plugin_alone() -> Result<()> {
     ensure!(!output.exists(), "nothing was fetched");
     let caller = may_reach_gateway(&namespace, "user").await?;
     let fetched = user.flopwatch(&fetch).await?;
+    let (_shown, url) = user.open("mine").await?;
+    let page = url.replace("/artifacts/timeline.h5", "/analyses/advice");
+    let advice = plain(&page).await?;
+    ensure!(
+        advice.starts_with("HTTP/1.1 200") && advice.contains("findings"),
+        "the viewer's first page has no advice: {advice}"
+    );
+    let unknown = plain(&page.replace("advice", "no-such-analysis")).await?;
+    ensure!(unknown.starts_with("HTTP/1.1 404"), "{unknown}");
     caller.end().await?;
     ensure!(fetched.code == Some(0), "{fetched:?}");
     let timeline = output.join("timeline.h5");
