@@ -130,7 +130,7 @@ fn a_recording_holds_as_many_kernels_as_the_command_counted_and_passes_its_exit_
     wait_for_results(&rig);
     // The window is over, and the command runs on; what the recording says is on its output too.
     command.tell("launch 5");
-    let answer = std::iter::repeat_with(|| command.line()).find(|line| !line.starts_with("Flopwatch CUDA tracer"));
+    let answer = std::iter::repeat_with(|| command.line()).find(|line| line.starts_with("recorded "));
     assert_eq!(answer.as_deref(), Some("recorded 0"));
     command.tell("exit 7");
     let (status, errors) = ended(command);
