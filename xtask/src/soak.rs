@@ -120,12 +120,11 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
     }
 }
 
-/// What needs no cluster: a test of a package, as often as a variable says.
+/// What needs no cluster: a test of a program, as often as a variable says.
 struct Repeated {
     what: &'static str,
     count: u64,
     variable: &'static str,
-    package: &'static str,
     program: &'static str,
     test: &'static str,
 }
@@ -138,7 +137,6 @@ fn without_cluster(cache: &Cache, options: &SoakOptions) -> Vec<&'static str> {
             what: "starts",
             count: options.starts,
             variable: "FLOPWATCH_STARTS",
-            package: "flopwatch-attach",
             program: "suite",
             test: "many_starts_lose_none",
         },
@@ -146,7 +144,6 @@ fn without_cluster(cache: &Cache, options: &SoakOptions) -> Vec<&'static str> {
             what: "kills",
             count: options.kills,
             variable: "FLOPWATCH_KILLS",
-            package: "flopwatch-attach",
             program: "suite",
             test: "whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted",
         },
@@ -154,7 +151,6 @@ fn without_cluster(cache: &Cache, options: &SoakOptions) -> Vec<&'static str> {
             what: "agent kills",
             count: options.agent_kills,
             variable: "FLOPWATCH_AGENT_KILLS",
-            package: "flopwatch-agent",
             program: "suite",
             test: "captures::killed::",
         },
@@ -162,7 +158,6 @@ fn without_cluster(cache: &Cache, options: &SoakOptions) -> Vec<&'static str> {
             what: "records",
             count: options.records,
             variable: "FLOPWATCH_RECORDS",
-            package: "flopwatch",
             program: "alone",
             test: "storm::",
         },
@@ -170,7 +165,6 @@ fn without_cluster(cache: &Cache, options: &SoakOptions) -> Vec<&'static str> {
             what: "tracer faults",
             count: options.tracer_faults,
             variable: "FLOPWATCH_TRACER_FAULTS",
-            package: "flopwatch-tracer",
             program: "tracer",
             test: "storm::",
         },
@@ -180,7 +174,8 @@ fn without_cluster(cache: &Cache, options: &SoakOptions) -> Vec<&'static str> {
         }
         let mut more = BTreeMap::from([(repeated.variable.to_owned(), repeated.count.to_string())]);
         more.extend(options.seed.map(|seed| ("FLOPWATCH_SEED".to_owned(), seed.to_string())));
-        let targets = ["-p", repeated.package, "--test", repeated.program];
+        // Of the whole workspace: a package alone would be compiled again, with fewer features.
+        let targets = ["--workspace", "--test", repeated.program];
         let outcome = step(repeated.what, || {
             in_cluster::watched(cache, &more, &targets, repeated.test)
         });
