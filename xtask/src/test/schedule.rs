@@ -1,10 +1,10 @@
 //! Which test program runs next beside those that run. Pure.
 //!
-//! The machine has five seats for each of its processors. A program that computes takes two for each
-//! of them, one that waits takes one: two programs that compute keep the processors busy while
-//! either reaches its end, and one that waits takes a tenth to a third of a processor, which it has
-//! before them. Four that wait and one that computes keep two processors busy. The longest program
-//! goes first, so that no long one is left over at the end, and what must be alone goes last.
+//! The machine has five seats for each processor. A program that computes takes two for each, one
+//! that waits takes one: two programs that compute keep the processors busy while either reaches
+//! its end, and one that waits takes a tenth to a third of a processor, which it has before them.
+//! Four that wait and one that computes keep two processors busy. The longest program goes first,
+//! so that no long one is left over at the end, and what must be alone goes last.
 
 use super::need::{Load, Need};
 use std::cmp::Reverse;
