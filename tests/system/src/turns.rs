@@ -261,7 +261,7 @@ mod tests {
         assert!(timeout(NOT_YET_TIMEOUT, &mut shared).await.is_err());
         drop(last);
         let shared = shared.await.unwrap();
-        assert!(has_begun_before(&shared).await, "the release is that of the hostile ones");
+        assert!(has_begun_before(&shared).await, "the hostile ones' release");
         // Whoever harms others waits for both.
         let mut soak = ask(&turns, Group::Soak);
         running.clear();
