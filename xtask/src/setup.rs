@@ -1,7 +1,7 @@
 //! What building and testing needs on a fresh Debian-like machine.
 
 use crate::web;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::progress::{say, step};
 use flopwatch_toolchain::{cmake, cupti, debian, kernels, ncu, nsys, nvdisasm, python, torch};
@@ -14,14 +14,28 @@ pub(crate) fn basic(cache: &Cache) -> Result<()> {
 /// And for the tests of the crates.
 pub(crate) fn tests(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER])?;
+    // Python's packages take as long as all the rest: one is unpacked while the other comes.
+    std::thread::scope(|scope| {
+        let packages = scope.spawn(|| {
+            step("Python", || {
+                python::ensure(cache)?;
+                python::package_tools(cache).map(drop)
+            })
+        });
+        let others = beside_python(cache);
+        packages
+            .join()
+            .unwrap_or_else(|_| bail!("the step of Python came to no end"))?;
+        others
+    })
+}
+
+/// What tests need beside Python's packages and Debian's.
+fn beside_python(cache: &Cache) -> Result<()> {
     step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
     step("Nsight Compute", || ncu::ensure_any(cache))?;
     step("libcupti", || cupti::ensure(cache).map(drop))?;
     step("disassembler", || nvdisasm::ensure(cache))?;
-    step("Python", || {
-        python::ensure(cache)?;
-        python::package_tools(cache).map(drop)
-    })?;
     step("viewer", || web::build(cache))?;
     step("GPU kernels", || kernels::build(cache).map(drop))
 }

@@ -7,7 +7,8 @@ use flopwatch_toolchain::command::{Run, wait_until};
 use flopwatch_toolchain::progress::{say, step};
 use flopwatch_toolchain::project;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The release, and the namespace that it is in.
@@ -17,6 +18,13 @@ const CHART: &str = "charts/flopwatch";
 const VALUES: &str = "charts/local-cluster.yaml";
 /// What the local cluster has beside these: a simulated GPU. Nodes of others may have real ones.
 const SIMULATED_GPU: &str = "charts/simulated-gpu.yaml";
+/// What the release has in the tests of the system, beside these.
+const TEST_VALUES: &str = "tests/system/values.yaml";
+/// What the fake NVML shows in those tests: one GPU, on which every process of the sample workload
+/// computes.
+const FAKE_NVML_STATE: &str = "tests/system/fake-nvml.json";
+/// The folder of the node (this machine) that those values mount into the agent.
+const FAKE_NVML_FOLDER: &str = "/var/lib/flopwatch-rig/fake-nvml";
 /// A new leader writes admission's authority into the webhook some seconds after the pods are
 /// ready.
 const ADMISSION_TIMEOUT: Duration = Duration::from_mins(2);
@@ -27,9 +35,24 @@ pub struct InstallOptions {
     /// Another version of the chart.
     #[arg(long, value_name = "FOLDER")]
     chart: Option<PathBuf>,
+    /// As the tests of the system have it: with their values, and this library in the place of
+    /// NVML.
+    #[arg(long, value_name = "LIBRARY")]
+    for_tests: Option<PathBuf>,
     /// More options of `helm upgrade`, which win: -- --set controller.replicas=2
     #[arg(last = true)]
     helm: Vec<String>,
+}
+
+impl InstallOptions {
+    /// The release as the tests of the system have it, with that library in the place of NVML.
+    pub fn of_tests(library: PathBuf) -> Self {
+        Self {
+            chart: None,
+            for_tests: Some(library),
+            helm: Vec::new(),
+        }
+    }
 }
 
 /// Installs or upgrades the release, and waits until a pod that opts in is prepared.
@@ -38,6 +61,9 @@ pub(super) fn install(reach: &Reach, options: &InstallOptions) -> Result<()> {
         reach.kubectl().args(["apply", "-f", "-"]).fed(&namespace())
     })?;
     take_back(reach)?;
+    if let Some(library) = &options.for_tests {
+        place_fake_nvml(library).context("placing the fake NVML")?;
+    }
     step("chart", || helm(reach, options)?.quiet())?;
     step("agents", || {
         let agents = ["rollout", "status", "daemonset/flopwatch-agent", "--timeout=120s"];
@@ -97,15 +123,32 @@ fn unfinished(status: &str) -> Result<Option<(&'static str, [&'static str; 2])>>
     })
 }
 
+/// Puts the fake NVML library and the state that it shows where the agent finds them.
+fn place_fake_nvml(library: &Path) -> Result<()> {
+    let folder = Path::new(FAKE_NVML_FOLDER);
+    fs::create_dir_all(folder)?;
+    fs::copy(project::root()?.join(FAKE_NVML_STATE), folder.join("nvml.json"))?;
+    // A library that a running agent has mapped must not be written to, so it is replaced.
+    let fresh = folder.join("library.new");
+    fs::copy(library, &fresh)?;
+    Ok(fs::rename(fresh, folder.join("libflopwatch_fake_nvml.so"))?)
+}
+
 fn helm(reach: &Reach, options: &InstallOptions) -> Result<Run> {
     let root = project::root()?;
     let chart = options.chart.clone().unwrap_or_else(|| root.join(CHART));
     let run = reach.helm().args(["upgrade", "--install", RELEASE]).arg(chart);
     let run = run.args(["--namespace", NAMESPACE, "--wait", "--timeout", "180s"]);
-    let run = values(reach.local)
-        .iter()
+    let run = value_files(reach.local, options)
+        .into_iter()
         .fold(run, |run, file| run.arg("--values").arg(root.join(file)));
     Ok(run.args(&options.helm))
+}
+
+/// The files of values, of which a later one wins.
+fn value_files(local: bool, options: &InstallOptions) -> Vec<&'static str> {
+    let of_tests = options.for_tests.is_some().then_some(TEST_VALUES);
+    values(local).iter().copied().chain(of_tests).collect()
 }
 
 /// The values for the local cluster, or for another's.
@@ -127,7 +170,6 @@ fn prepares_pods(reach: &Reach) -> Result<bool> {
 mod tests {
     use super::*;
     use crate::image::Image;
-    use std::fs;
 
     #[test]
     fn the_values_name_the_images_that_the_cluster_imports() {
@@ -170,6 +212,7 @@ mod tests {
         };
         let options = InstallOptions {
             chart: None,
+            for_tests: None,
             helm: vec!["--set".to_owned(), "gateway.enabled=false".to_owned()],
         };
         let message = helm(&reach, &options).unwrap().describe();
@@ -179,6 +222,16 @@ mod tests {
             "{message}"
         );
         assert_eq!(theirs, "--set gateway.enabled=false");
+    }
+
+    #[test]
+    fn the_tests_of_the_system_have_their_values_and_a_folder_of_the_node_that_these_mount() {
+        let root = project::root().unwrap();
+        let text = fs::read_to_string(root.join(TEST_VALUES)).unwrap();
+        assert!(text.contains(&format!("path: {FAKE_NVML_FOLDER},")), "{text}");
+        assert!(root.join(FAKE_NVML_STATE).is_file());
+        let options = InstallOptions::of_tests("/t/libfake.so".into());
+        assert_eq!(value_files(true, &options), [VALUES, SIMULATED_GPU, TEST_VALUES]);
     }
 
     #[test]

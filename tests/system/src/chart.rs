@@ -9,27 +9,6 @@ use crate::cluster::run;
 /// Namespace of the release.
 pub const NAMESPACE: &str = "flopwatch-system";
 
-/// Folder on the node (this machine) that the release under test mounts into the agent.
-const FAKE_NVML_FOLDER: &str = "/var/lib/flopwatch-rig/fake-nvml";
-
-/// Puts the fake NVML library and the state that it shows where the agent finds them: one GPU, on
-/// which every process of the sample workload computes.
-fn place_fake_nvml() -> Result<()> {
-    let library = std::env::var_os("FLOPWATCH_FAKE_NVML_LIBRARY")
-        .context("FLOPWATCH_FAKE_NVML_LIBRARY names the library: cargo xtask test builds it")?;
-    let folder = Path::new(FAKE_NVML_FOLDER);
-    std::fs::create_dir_all(folder)?;
-    std::fs::copy(
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fake-nvml.json"),
-        folder.join("nvml.json"),
-    )?;
-    // A library that a running agent has mapped must not be written to, so it is replaced.
-    let fresh = folder.join("library.new");
-    std::fs::copy(library, &fresh)?;
-    std::fs::rename(fresh, folder.join("libflopwatch_fake_nvml.so"))?;
-    Ok(())
-}
-
 /// Installs or upgrades the release, with the images that the cluster imported.
 ///
 /// # Errors
@@ -49,19 +28,12 @@ pub fn folder() -> PathBuf {
 /// # Errors
 /// When helm fails or the parts are not ready in time.
 pub async fn upgrade(chart: &Path, more: &[&str]) -> Result<()> {
-    place_fake_nvml()?;
     let recipes =
         std::env::var("FLOPWATCH_XTASK").context("FLOPWATCH_XTASK names the recipes: cargo xtask cluster env")?;
-    let values = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("values.yaml");
-    let mut arguments = vec![
-        "cluster",
-        "install",
-        "--chart",
-        path(chart)?,
-        "--",
-        "--values",
-        path(&values)?,
-    ];
+    let library = std::env::var("FLOPWATCH_FAKE_NVML_LIBRARY")
+        .context("FLOPWATCH_FAKE_NVML_LIBRARY names the library: cargo xtask test builds it")?;
+    let mut arguments = vec!["cluster", "install", "--for-tests", &library, "--chart"];
+    arguments.extend([path(chart)?, "--"]);
     arguments.extend(more);
     run(&recipes, &arguments).await.map(drop)
 }

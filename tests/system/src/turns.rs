@@ -1,5 +1,5 @@
 //! Whose turn it is with the cluster: tests of one group have it beside each other, groups one
-//! after the other.
+//! after the other, but for two whose tests harm nobody: these have one turn.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,8 @@ pub enum Group {
     ApiServer,
     /// Their pods turn against the node, its agent and others, and harm nobody beside them.
     Hostile,
-    /// The tests change nothing that another one needs.
+    /// The tests change nothing that another one needs. They have the turn of the hostile ones: the
+    /// first of them begin once no hostile one waits, while the last of those run.
     Shared,
     /// The test strikes the release's parts.
     Soak,
@@ -39,7 +40,17 @@ pub enum Group {
     Scale,
 }
 
-/// Tests of a group that run beside each other at most: what is answered in time beside five others
+impl Group {
+    /// The group whose turn it has.
+    const fn turn(self) -> Self {
+        match self {
+            Self::Shared => Self::Hostile,
+            own => own,
+        }
+    }
+}
+
+/// Tests of a turn that run beside each other at most: what is answered in time beside five others
 /// is not beside nine.
 const MAX_RUNNING: usize = 6;
 
@@ -75,8 +86,8 @@ struct Turns {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The group that has the cluster, or had it last.
-    group: Option<Group>,
+    /// The group whose turn it is, or was last.
+    turn: Option<Group>,
     /// How many of its tests run.
     running: usize,
     waiting: BTreeSet<Ticket>,
@@ -110,18 +121,18 @@ impl Turns {
 impl State {
     /// Lets a test in that waits, if it is the next and there is room for it.
     fn admit(&mut self, ticket: Ticket) -> Option<Arc<Beginning>> {
-        let Ticket { group, .. } = ticket;
+        let turn = ticket.group.turn();
         let has_room = if self.running > 0 {
-            self.group == Some(group) && self.running < MAX_RUNNING
+            self.turn == Some(turn) && self.running < MAX_RUNNING
         } else {
-            self.waiting.first().is_some_and(|first| first.group == group)
+            self.waiting.first().is_some_and(|first| first.group.turn() == turn)
         };
-        let next = self.waiting.iter().find(|waiting| waiting.group == group);
+        let next = self.waiting.iter().find(|waiting| waiting.group.turn() == turn);
         if !has_room || next != Some(&ticket) {
             return None;
         }
-        if self.group != Some(group) {
-            self.group = Some(group);
+        if self.turn != Some(turn) {
+            self.turn = Some(turn);
             self.begun = Arc::default();
         }
         self.running += 1;
@@ -231,6 +242,32 @@ mod tests {
         let third = ask(&turns, Group::Faults).await.unwrap();
         drop((second, third));
         other.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shared_tests_begin_behind_the_hostile_ones_that_wait_and_beside_those_that_run() {
+        let turns = Arc::default();
+        let mut running = Vec::new();
+        for _ in 0..MAX_RUNNING {
+            running.push(ask(&turns, Group::Hostile).await.unwrap());
+        }
+        assert!(!has_begun_before(&running[0]).await);
+        let mut shared = ask_for(&turns, Group::Shared, Place::First);
+        tokio::task::yield_now().await;
+        let mut hostile = ask(&turns, Group::Hostile);
+        assert!(timeout(NOT_YET_TIMEOUT, &mut hostile).await.is_err());
+        running.pop();
+        let last = hostile.await.unwrap();
+        assert!(timeout(NOT_YET_TIMEOUT, &mut shared).await.is_err());
+        drop(last);
+        let shared = shared.await.unwrap();
+        assert!(has_begun_before(&shared).await, "the hostile ones' release");
+        // Whoever harms others waits for both.
+        let mut soak = ask(&turns, Group::Soak);
+        running.clear();
+        assert!(timeout(NOT_YET_TIMEOUT, &mut soak).await.is_err());
+        drop(shared);
+        soak.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -49,6 +49,12 @@ fn compile(cache: &Cache) -> Result<PathBuf> {
     built.programs.remove(PROGRAM).context("cargo built no bench program")
 }
 
+/// Fetches the rivals, unless the cache has them.
+pub(crate) fn fetch(cache: &Cache) -> Result<()> {
+    let mut benches = benches().into_iter();
+    benches.try_for_each(|bench| bench.python.environment(cache).map(drop))
+}
+
 /// Runs the short form.
 pub(crate) fn run(cache: &Cache, options: &ShortOptions) -> Result<()> {
     let program = step("building the bench program", || compile(cache))?;

@@ -12,7 +12,7 @@ use super::{Level, NODES, SYSTEM_TARGETS, TestOptions, system_environment};
 use crate::bench::short;
 use crate::{lint, setup, web, wheel};
 use anyhow::{Context as _, Result, bail};
-use flopwatch_cluster::{self as cluster, ClusterCommand, ImageOptions, UpOptions};
+use flopwatch_cluster::{self as cluster, ClusterCommand, ImageOptions, InstallOptions, UpOptions};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{acknowledge_interrupt, interrupted};
 use flopwatch_toolchain::dependencies;
@@ -31,6 +31,8 @@ const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-
 /// Where a library's tests that start processes or open sockets are: modules of this name. The unit
 /// level leaves them out.
 const CRATE_TESTS: &str = "crate_tests::";
+/// The library that stands for NVML in the cluster.
+const FAKE_NVML: &str = "flopwatch_fake_nvml";
 /// The step of programs that hold nothing to a time.
 const PATIENT: &str = "tests that can wait";
 /// Lines of a step's error that are said once more at the end.
@@ -92,7 +94,6 @@ impl<'a> Round<'a> {
             let torch = beside(scope, "PyTorch", || setup::pytorch(cache));
             // Before cargo, which puts it into the agent.
             self.step("viewer", |_| web::build(cache));
-            let viewer = scope.spawn(|| step("viewer's tests", || Ok(web::test(cache))));
             let built = self.compile();
             // What unit and crate tests run.
             self.joined("PyTorch", torch);
@@ -106,7 +107,9 @@ impl<'a> Round<'a> {
             let mut patient = None;
             let mut wheel = None;
             if let Some(built) = built.map(Arc::new) {
-                cluster = system.map(|_| beside(scope, "cluster up", || up(cache, options)));
+                let programs = Arc::clone(&built);
+                let release = move || up_with_release(cache, options, &programs);
+                cluster = system.map(|_| beside(scope, "cluster up", release));
                 match self.list(&built) {
                     Ok(list) => {
                         let (later, now) = list.into_iter().partition(|program| program.need.patient);
@@ -119,10 +122,11 @@ impl<'a> Round<'a> {
                 }
                 wheel = Some(beside(scope, "wheel", move || wheel::of_tests(cache, &built)));
             }
-            self.outcome("viewer's tests", viewer);
             // The system's tests wait most of their time; what they leave of the processor does
             // what nothing waits for.
+            let viewer = scope.spawn(|| step("viewer's tests", || Ok(web::test(cache))));
             let others = beside(scope, "other checks", || lint::others(cache));
+            let rivals = beside(scope, "rivals of the benches", || short::fetch(cache));
             let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
             if let Some(modules) = system {
                 self.system(options, cluster, modules);
@@ -133,7 +137,9 @@ impl<'a> Round<'a> {
             if let Some(wheel) = wheel {
                 self.joined("wheel", wheel);
             }
+            self.outcome("viewer's tests", viewer);
             self.joined("other checks", others);
+            self.joined("rivals of the benches", rivals);
         });
         self.step("keeping the dependencies", |_| dependencies::keep(cache));
         // Where nothing else runs.
@@ -452,6 +458,14 @@ fn beside<'scope>(
     work: impl FnOnce() -> Result<()> + Send + 'scope,
 ) -> ScopedJoinHandle<'scope, Result<()>> {
     scope.spawn(move || step(name, work))
+}
+
+/// Brings the cluster up, and installs the release: the first of the system's tests finds it there.
+fn up_with_release(cache: &Cache, options: &TestOptions, built: &Artifacts) -> Result<()> {
+    up(cache, options)?;
+    let library = built.libraries.get(FAKE_NVML).context("cargo built no fake NVML")?;
+    let install = ClusterCommand::Install(InstallOptions::of_tests(library.clone()));
+    cluster::run(cache, options.use_kubeconfig, &install)
 }
 
 /// Brings the cluster up, or the images into the one that runs.

@@ -10,6 +10,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+/// Niceness of Go's compiler: beside cargo it has a quarter of the processors, so that it is done
+/// when cargo is. Whoever waits for the commands waits for both.
+const NICENESS: u8 = 5;
+
 /// Commands that are built from one pinned Go module of the rig.
 #[derive(Debug)]
 pub struct GoModule {
@@ -193,13 +197,15 @@ impl GoModule {
         say(format_args!("building {names} from tests/rig/{}", self.folder));
         let begin = Instant::now();
         Run::new(&go)
-            .args(["build", "-trimpath", "-mod=readonly", "-ldflags", &flags, "-o"])
+            // The linker leaves debug information out (`-w`), so the compiler need not write it.
+            .args(["build", "-trimpath", "-mod=readonly", "-gcflags=all=-dwarf=false"])
+            .args(["-ldflags", &flags, "-o"])
             .arg(format!("{}/", parts.display()))
             .args(missing.iter().map(|(_, package)| *package))
             .dir(&self.folder()?)
             // The caller's Go settings must not change what the pins decide.
             .envs([("CGO_ENABLED", "0"), ("GOFLAGS", "-buildvcs=false"), ("GOWORK", "off")])
-            .patiently()
+            .behind(NICENESS)
             .quiet()?;
         for (name, _) in missing {
             fs::rename(parts.join(name), place.join(name))

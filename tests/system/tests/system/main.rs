@@ -1,7 +1,8 @@
 //! Whole-system tests: the chart on a real cluster, real pods, the real Nsight Systems, real
 //! clients.
 //!
-//! Tests of one group may run beside each other. Groups have the cluster one after the other: see
+//! Tests of one group may run beside each other. Groups have the cluster one after the other, but
+//! for the hostile and the shared ones, which have it together: see
 //! `flopwatch_system_tests::cluster::Group`.
 
 mod faults;

@@ -13,7 +13,7 @@ use kube::ResourceExt as _;
 /// Longer than a call of the agent's waits (10 s), than the controller's lease lives (15 s), and
 /// than the cluster (15 s) and then the controller (20 s) take to give a node up whose word they
 /// miss.
-const ABSENCE_DURATION: Duration = Duration::from_secs(45);
+const ABSENCE_DURATION: Duration = Duration::from_secs(40);
 
 #[tokio::test]
 async fn a_capture_outlives_an_api_server_that_is_away() -> Result<()> {

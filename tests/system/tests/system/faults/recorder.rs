@@ -17,7 +17,7 @@ async fn the_next_agent_keeps_what_a_container_recorded_before_and_after_its_age
         return Ok(());
     };
     let namespace = cluster.namespace("recorder-agent").await?;
-    let words = ["--range-micros", "3000", "--seconds", "45", "--exhaust-memory"];
+    let words = ["--range-micros", "3000", "--seconds", "30", "--exhaust-memory"];
     let mut greedy = workload("trainer", false, &words);
     greedy["metadata"]["labels"][PREPARE_LABEL] = json!("recorder");
     let (node, alone) = release::agent(&namespace, Place::Other).await?;
