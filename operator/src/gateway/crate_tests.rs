@@ -159,7 +159,8 @@ async fn a_run_that_is_none_is_a_bad_request() {
     let json = [("Content-Type", "application/json")];
     let long = format!("\"{}\"", "x".repeat(70_000));
     for (headers, body, status) in [(&json[..], "{", 400), (&[], "{}", 415), (&json, long.as_str(), 413)] {
-        let answer = rig.ask("POST", "/api/profiling/run", Some("admin"), headers, body).await;
+        let run = "/api/profiling/run";
+        let answer = rig.ask("POST", run, Some("admin"), headers, body).await;
         assert_eq!(answer.status, status, "{body:.9}");
     }
     assert_eq!(rig.cluster.done(Verb::Create), []);

@@ -111,7 +111,8 @@ async fn connect(rig: &Rig, address: std::net::SocketAddr) -> std::io::Result<Tl
     let config = ClientConfig::builder().with_root_certificates(roots);
     let connector = TlsConnector::from(std::sync::Arc::new(config.with_no_client_auth()));
     let stream = TcpStream::connect(address).await?;
-    connector.connect(ServerName::try_from(AGENT_NAME).unwrap(), stream).await
+    let name = ServerName::try_from(AGENT_NAME).unwrap();
+    connector.connect(name, stream).await
 }
 
 async fn status_of(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Option<u16> {
