@@ -120,8 +120,9 @@ fn a_day_of_killed_and_overlapping_leaders_has_every_window_once_and_none_is_los
     };
     let (lost, added) = (missing_in(&unsteady, &steady), missing_in(&steady, &unsteady));
     println!(
-        "{} windows, {twice} twice, {lost} lost, {added} more than there should be, {} refused by name, {} kept at the end",
+        "{} windows, {twice} twice, {} lost, {added} more than there should be, {} refused by name, {} kept at the end",
         unsteady.windows.len(),
+        lost,
         unsteady.refused,
         unsteady.history.sessions.len(),
     );
