@@ -305,8 +305,8 @@ pub(crate) fn api_server(users: &[&str], rights: &[(&str, Right)]) -> ApiServer 
     server
 }
 
-/// One with a user of each kind: who may read nothing, the sessions of `team`, one of them, or their
-/// raw captures too.
+/// One with a user of each kind: who may read nothing, the sessions of `team`, one of them, or
+/// their raw captures too.
 pub(crate) fn readers() -> ApiServer {
     api_server(
         &["stranger", "reader", "limited", "rawreader"],
