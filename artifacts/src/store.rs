@@ -433,16 +433,7 @@ impl Store {
     /// Namespace and name of every capture that has a manifest.
     async fn capture_keys(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
         let metas: Vec<_> = self.objects.list(Some(&Path::from("captures"))).try_collect().await?;
-        let key = |path: &Path| {
-            let parts: Vec<_> = path.parts().collect();
-            let [_, namespace, file] = parts.as_slice() else {
-                return None;
-            };
-            let name = file.as_ref().strip_suffix(".json")?;
-            let named = check_name("namespace", namespace.as_ref()).is_ok() && check_name("capture", name).is_ok();
-            named.then(|| (namespace.as_ref().to_owned(), name.to_owned()))
-        };
-        Ok(metas.iter().filter_map(|meta| key(&meta.location)).collect())
+        Ok(metas.iter().filter_map(|meta| derived::key_of_path(&meta.location)).collect())
     }
 
     /// Removes objects that nothing refers to. Called by whoever has `contents` alone.

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use flopwatch_api::OPERATOR_FIELD_MANAGER;
+use kube::api::PatchParams;
+use kube::core::Status;
+
 /// Longest time that one call to the API server may take.
 pub const API_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -27,14 +31,12 @@ pub enum CallError {
 impl CallError {
     /// Whether somebody else changed the object since it was read; the next pass sees the change.
     pub fn is_conflict(&self) -> bool {
-        self.status()
-            .is_some_and(|(code, reason)| code == 409 && reason == "Conflict")
+        self.status() == Some((409, "Conflict"))
     }
 
     /// Whether the API server refused to create the object because one of its name exists.
     pub fn already_exists(&self) -> bool {
-        self.status()
-            .is_some_and(|(code, reason)| code == 409 && reason == "AlreadyExists")
+        self.status() == Some((409, "AlreadyExists"))
     }
 
     /// Whether the API server answered that the object does not exist.
@@ -54,19 +56,18 @@ impl CallError {
     /// HTTP status and message of the API server's refusal; None where the server was not reached
     /// or did not answer.
     pub fn refusal(&self) -> Option<(u16, &str)> {
-        match self {
-            Self::Api { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => Some((status.code, status.message.as_str())),
-                _ => None,
-            },
-            Self::Deadline { .. } => None,
-        }
+        self.answer().map(|status| (status.code, status.message.as_str()))
     }
 
     fn status(&self) -> Option<(u16, &str)> {
+        self.answer().map(|status| (status.code, status.reason.as_str()))
+    }
+
+    /// What the API server answered, where it did.
+    fn answer(&self) -> Option<&Status> {
         match self {
             Self::Api { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => Some((status.code, status.reason.as_str())),
+                kube::Error::Api(status) => Some(status.as_ref()),
                 _ => None,
             },
             Self::Deadline { .. } => None,
@@ -83,6 +84,23 @@ pub async fn bounded<T>(call: &'static str, future: impl Future<Output = kube::R
             source: Box::new(source),
         }),
         Err(_elapsed) => Err(CallError::Deadline { call }),
+    }
+}
+
+/// Treats the error that the object is gone as success.
+pub fn ignore_not_found<T>(result: Result<T, CallError>) -> Result<(), CallError> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Parameters of a merge patch in the operator's name.
+pub fn merge() -> PatchParams {
+    PatchParams {
+        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
     }
 }
 

@@ -39,6 +39,7 @@ mod targets;
 mod token;
 mod transfers;
 
+use std::convert::identity;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -244,25 +245,9 @@ pub async fn run(
 /// Feeds `sessions` and `schedules` from watches of the API server; runs for ever.
 async fn run_watches(client: &Client, sessions: &Sessions, schedules: Writer<ProfilingSchedule>, metrics: &Metrics) {
     let config = watcher::Config::default;
-    let mut of_sessions = events(
-        Api::all(client.clone()),
-        config(),
-        std::convert::identity,
-        metrics.clone(),
-    );
-    let mut of_captures = events(
-        Api::all(client.clone()),
-        config(),
-        std::convert::identity,
-        metrics.clone(),
-    );
-    let mut of_schedules = follow(
-        Api::all(client.clone()),
-        config(),
-        std::convert::identity,
-        schedules,
-        metrics.clone(),
-    );
+    let mut of_sessions = events(Api::all(client.clone()), config(), identity, metrics.clone());
+    let mut of_captures = events(Api::all(client.clone()), config(), identity, metrics.clone());
+    let mut of_schedules = follow(Api::all(client.clone()), config(), identity, schedules, metrics.clone());
     let keep_sessions = async {
         while let Some(event) = of_sessions.next().await {
             sessions.session_event(event);

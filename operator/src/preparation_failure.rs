@@ -364,50 +364,27 @@ pub(crate) mod tests {
     #[test]
     fn what_holds_a_prepared_pod_up_is_named() {
         let (done, next) = (exited(0), waiting("PodInitializing"));
-        let tools = "image registry/nsys:1 of init container flopwatch-tools";
+        let image = "image registry/nsys:1 of init container flopwatch-tools";
+        let unavailable = |why: &str| format!("ToolsImageUnavailable: {image} {why}");
         let failing = "init container flopwatch-tools (image registry/nsys:1)";
+        let failed = |why: &str| format!("PreparationFailed: {failing} {why}");
         let launcher = "image registry/agent:1 of init container flopwatch-launcher";
+        let invalid = "is no valid name of an image";
+        let never = "is not on the node and imagePullPolicy is Never";
+        let unconfigured = "cannot be started (CreateContainerConfigError)";
         let cases = [
-            (
-                &done,
-                waiting("ErrImagePull"),
-                format!("ToolsImageUnavailable: {tools} cannot be pulled"),
-            ),
-            (
-                &done,
-                waiting("ImagePullBackOff"),
-                format!("ToolsImageUnavailable: {tools} cannot be pulled"),
-            ),
-            (
-                &done,
-                waiting("InvalidImageName"),
-                format!("ToolsImageUnavailable: {tools} is no valid name of an image"),
-            ),
-            (
-                &done,
-                waiting("ErrImageNeverPull"),
-                format!("ToolsImageUnavailable: {tools} is not on the node and imagePullPolicy is Never"),
-            ),
-            (
-                &done,
-                waiting("CreateContainerConfigError"),
-                format!("PreparationFailed: {failing} cannot be started (CreateContainerConfigError)"),
-            ),
+            (&done, waiting("ErrImagePull"), unavailable("cannot be pulled")),
+            (&done, waiting("ImagePullBackOff"), unavailable("cannot be pulled")),
+            (&done, waiting("InvalidImageName"), unavailable(invalid)),
+            (&done, waiting("ErrImageNeverPull"), unavailable(never)),
+            (&done, waiting("CreateContainerConfigError"), failed(unconfigured)),
             (
                 &done,
                 waiting("CrashLoopBackOff"),
-                format!("PreparationFailed: {failing} cannot be started (CrashLoopBackOff)"),
+                failed("cannot be started (CrashLoopBackOff)"),
             ),
-            (
-                &done,
-                crashing(3),
-                format!("PreparationFailed: {failing} failed with exit code 3"),
-            ),
-            (
-                &done,
-                exited(137),
-                format!("PreparationFailed: {failing} failed with exit code 137"),
-            ),
+            (&done, crashing(3), failed("failed with exit code 3")),
+            (&done, exited(137), failed("failed with exit code 137")),
             (
                 &waiting("ImagePullBackOff"),
                 next.clone(),
@@ -482,9 +459,8 @@ pub(crate) mod tests {
             let found = found.map(|failure| format!("{}: {failure}", failure.reason().as_str()));
             assert_eq!(found.unwrap_or_default(), expected, "{message}");
         }
-        let note = preparation_failure(&parsed(&mounting("CreateContainerError", failed)))
-            .unwrap()
-            .note();
+        let failure = preparation_failure(&parsed(&mounting("CreateContainerError", failed)));
+        let note = failure.unwrap().note();
         assert!(note.contains("admission.delivery of Flopwatch to copy"), "{note}");
     }
 

@@ -5,20 +5,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use flopwatch_api::CAPTURE_FINALIZER;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::StopMode;
-use flopwatch_api::{CAPTURE_FINALIZER, OPERATOR_FIELD_MANAGER};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch};
 use kube::{Client, ResourceExt as _};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::capture::reconcile::without_finalizer;
 use crate::controller::SUSPENDED_KEY;
-use crate::deadline::{CallError, bounded};
+use crate::deadline::{CallError, bounded, merge};
 
 /// Captures in one page of a list.
 const PAGE_SIZE: u32 = 250;
@@ -246,13 +247,9 @@ impl Release {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &self.captures);
         let mut tries = 1;
         while is_held(&capture) {
-            let patch = without_finalizer(&capture);
-            match bounded(
-                "taking a capture's finalizer off",
-                api.patch(name, &merge(), &Patch::Merge(&patch)),
-            )
-            .await
-            {
+            let (patch, params) = (Patch::Merge(without_finalizer(&capture)), merge());
+            let taken = api.patch(name, &params, &patch);
+            match bounded("taking a capture's finalizer off", taken).await {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is_not_found() => return Ok(false),
                 Err(error) if error.is_conflict() && tries < MAX_RELEASE_ATTEMPTS => tries += 1,
@@ -264,13 +261,6 @@ impl Release {
             }
         }
         Ok(false)
-    }
-}
-
-fn merge() -> PatchParams {
-    PatchParams {
-        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
     }
 }
 
@@ -291,15 +281,6 @@ fn at_work(capture: DynamicObject) -> Option<Capture> {
             None
         }
     }
-}
-
-fn without_finalizer(capture: &DynamicObject) -> Value {
-    let kept: Vec<&String> = capture
-        .finalizers()
-        .iter()
-        .filter(|finalizer| *finalizer != CAPTURE_FINALIZER)
-        .collect();
-    json!({"metadata": {"resourceVersion": capture.resource_version(), "finalizers": kept}})
 }
 
 #[cfg(test)]

@@ -402,7 +402,8 @@ fn record_path((namespace, capture): &(String, String)) -> Path {
     Path::from(format!("derived/{namespace}/{capture}.json"))
 }
 
-fn key_of_path(path: &Path) -> Option<(String, String)> {
+/// Namespace and name of the capture whose record or manifest is there.
+pub(super) fn key_of_path(path: &Path) -> Option<(String, String)> {
     let parts: Vec<_> = path.parts().collect();
     let [_, namespace, file] = parts.as_slice() else {
         return None;

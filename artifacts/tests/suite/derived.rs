@@ -2,22 +2,14 @@
 //! the agent's own tests have the real one.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::rig::{Answer, Captures, Listening, TIMELINE, api_server, raw, sessions};
+use crate::converting::{Converting, no_raw_capture};
+use crate::rig::{Captures, Listening, TIMELINE, options, path, readers};
 use flopwatch_analysis::{Request, catalogue};
 use flopwatch_api::artifact::{Output, analysis_path, artifacts_path};
-use flopwatch_artifacts::{
-    Access, ArtifactService, CaptureId, ConversionError, ConversionLimits, Converter, RawCapture, Store, StoreOptions,
-};
+use flopwatch_artifacts::{Access, CaptureId, ConversionError, ConversionLimits, StoreOptions};
 use flopwatch_http::ReviewerOptions;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
 
 const EVENTS_CSV: &str = "timeline.csv";
 const EVENTS_PARQUET: &str = "timeline.parquet";
@@ -26,102 +18,28 @@ const CHROME: &str = "timeline.json.gz";
 const PERFETTO: &str = "timeline.pftrace";
 const KERNELS: &str = "kernels.json";
 
-/// Writes the timelines backwards, as soon as there is a permit.
-#[derive(Debug)]
-struct Backwards {
-    folder: PathBuf,
-    permits: Semaphore,
-    begun: AtomicUsize,
-}
-
-impl Converter for Backwards {
-    fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>> {
-        std::fs::create_dir(&self.folder).unwrap();
-        std::future::ready(Ok(self.folder.clone())).boxed()
-    }
-
-    fn convert<'a>(
-        &'a self,
-        request: &'a Request,
-        inputs: &'a [&'a Path],
-    ) -> BoxFuture<'a, Result<File, ConversionError>> {
-        async move {
-            let form = request.definition().file_name();
-            self.begun.fetch_add(1, Ordering::SeqCst);
-            self.permits.acquire().await.unwrap().forget();
-            if form == CHROME {
-                return Err(ConversionError::Failed("the child failed: no such format".to_owned()));
-            }
-            let texts = inputs.iter().map(|timeline| std::fs::read_to_string(timeline).unwrap());
-            let text: Vec<String> = texts.map(|text| text.chars().rev().collect()).collect();
-            let written = match form.as_str() {
-                KERNELS => String::new(),
-                _ => text.join("|"),
-            };
-            let output = inputs[0].with_file_name("form");
-            std::fs::write(&output, written).unwrap();
-            Ok(File::open(output).unwrap())
-        }
-        .boxed()
-    }
-
-    fn transform<'a>(&'a self, folder: &'a Path, raw: &'a RawCapture) -> BoxFuture<'a, Result<File, ConversionError>> {
-        panic!("no raw capture is here: {} {raw:?}", folder.display());
-    }
-
-    fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {
-        std::fs::remove_dir_all(folder).unwrap();
-        std::future::ready(()).boxed()
+/// Writes the timelines backwards.
+fn write(request: &Request, texts: &[String]) -> Result<String, ConversionError> {
+    let texts: Vec<String> = texts.iter().map(|text| text.chars().rev().collect()).collect();
+    match request.definition().file_name().as_str() {
+        CHROME => Err(ConversionError::Failed("the child failed: no such format".to_owned())),
+        KERNELS => Ok(String::new()),
+        _ => Ok(texts.join("|")),
     }
 }
 
-struct Rig {
-    captures: Captures,
-    converter: Arc<Backwards>,
+/// With so many conversions that need not wait.
+async fn rig(permits: usize) -> Converting {
+    Converting::new(Captures::new().await, permits, write, no_raw_capture)
 }
 
-impl Rig {
-    /// With so many conversions that need not wait.
-    async fn new(permits: usize) -> Self {
-        let captures = Captures::new().await;
-        let converter = Arc::new(Backwards {
-            folder: captures.root.path().join("conversion"),
-            permits: Semaphore::new(permits),
-            begun: AtomicUsize::new(0),
-        });
-        Self { captures, converter }
-    }
+/// The same with its capture in another store, within those bounds.
+async fn rig_within(folder: &str, options: StoreOptions) -> Converting {
+    let captures = Captures::new().await.within(folder, options).await;
+    Converting::new(captures, 9, write, no_raw_capture)
+}
 
-    /// The same with its capture in another store, within those bounds.
-    async fn within(self, folder: &Path, options: StoreOptions) -> Self {
-        let store = Store::open(folder, options, self.captures.metrics.clone())
-            .await
-            .unwrap();
-        let captures = Captures {
-            store: Arc::new(store),
-            ..self.captures
-        };
-        let file = captures.file("timeline.h5", Output::Timeline, "", TIMELINE.as_bytes());
-        captures.publish("train", &[file]).await;
-        Self { captures, ..self }
-    }
-
-    fn listen(&self, access: Access, limits: ConversionLimits) -> Listening {
-        let converter = Arc::clone(&self.converter);
-        let (store, metrics) = (Arc::clone(&self.captures.store), self.captures.metrics.clone());
-        Listening::plain(&ArtifactService::converting(
-            store, access, metrics, converter, limits, None,
-        ))
-    }
-
-    fn open(&self) -> Listening {
-        self.listen(Access::LoopbackOnly, ConversionLimits::default())
-    }
-
-    fn begun(&self) -> usize {
-        self.converter.begun.load(Ordering::SeqCst)
-    }
-
+impl Converting {
     async fn until_begun(&self, count: usize) {
         for _ in 0..500 {
             if self.begun() >= count {
@@ -132,56 +50,34 @@ impl Rig {
         panic!("no conversion began within 5 s");
     }
 
-    fn conversions(&self, form: &str, result: &str) -> u64 {
-        let labels = format!("form=\"{form}\",result=\"{result}\"");
-        self.captures
-            .metric(&format!("flopwatch_artifact_conversions_total{{{labels}}}"))
-    }
-
     fn stored(&self, folder: &str) -> usize {
         let folder = self.captures.root.path().join("store").join(folder);
         std::fs::read_dir(folder).map_or(0, Iterator::count)
     }
 }
 
-fn path(form: &str) -> String {
-    format!("{}/{form}", artifacts_path("team", "train"))
-}
-
 fn backwards() -> String {
     TIMELINE.chars().rev().collect()
 }
 
-#[track_caller]
-fn refused(answer: &Answer, status: u16, reason: &str) {
-    assert_eq!(
-        (answer.status, answer.reason().as_str()),
-        (status, reason),
-        "{}",
-        answer.text()
-    );
-}
-
 #[tokio::test]
 async fn that_a_capture_has_nothing_of_a_kind_is_found_out_once_and_said() {
-    let rig = Rig::new(9).await;
+    let rig = rig(9).await;
     let server = rig.open();
     for _ in 0..2 {
         let counters = analysis_path("team", "train", "kernel-counters");
-        refused(&server.get(&counters, &[]).await, 404, "NotCaptured");
+        assert_eq!(server.get(&counters, &[]).await.told(), "404 NotCaptured");
     }
     assert_eq!(rig.begun(), 1);
 }
 
 #[tokio::test]
 async fn a_form_is_made_once_and_served_like_an_artifact() {
-    let rig = Rig::new(1).await;
+    let rig = rig(1).await;
     let listening = rig.open();
     let list = listening.get(&artifacts_path("team", "train"), &[]).await.json();
-    assert_eq!(
-        list["derived"].as_array().unwrap().len(),
-        catalogue::artifacts().count()
-    );
+    let derived = list["derived"].as_array().unwrap();
+    assert_eq!(derived.len(), catalogue::artifacts().count());
     assert_eq!(list["derived"][0]["path"], path(EVENTS_CSV));
 
     let path = path(EVENTS_CSV);
@@ -204,18 +100,18 @@ async fn a_form_is_made_once_and_served_like_an_artifact() {
     assert_eq!(rig.begun(), 1);
     assert_eq!(rig.conversions(EVENTS_CSV, "made"), 1);
     assert_eq!(rig.conversions(EVENTS_CSV, "kept"), 3);
-    assert!(!rig.converter.folder.exists());
+    assert!(!rig.double.folder.exists());
 }
 
 #[tokio::test]
 async fn who_asks_for_the_same_form_waits_for_the_same_conversion() {
-    let rig = Rig::new(0).await;
+    let rig = rig(0).await;
     let listening = rig.open();
     let path = path(EVENTS_PARQUET);
     let asking = futures::future::join_all((0..8).map(|_| listening.get(&path, &[])));
     let opening = async {
         rig.until_begun(1).await;
-        rig.converter.permits.add_permits(1);
+        rig.double.permits.add_permits(1);
     };
     let (answers, ()) = tokio::join!(asking, opening);
     for answer in answers {
@@ -226,7 +122,7 @@ async fn who_asks_for_the_same_form_waits_for_the_same_conversion() {
 
 #[tokio::test]
 async fn a_form_that_takes_long_is_asked_for_again_and_too_many_are_refused() {
-    let rig = Rig::new(0).await;
+    let rig = rig(0).await;
     let limits = ConversionLimits {
         at_once: 1,
         waiting: 1,
@@ -235,14 +131,14 @@ async fn a_form_that_takes_long_is_asked_for_again_and_too_many_are_refused() {
     let listening = rig.listen(Access::LoopbackOnly, limits);
     for form in [EVENTS_CSV, PERFETTO, EVENTS_CSV] {
         let answer = listening.get(&path(form), &[]).await;
-        refused(&answer, 503, "Converting");
+        assert_eq!(answer.told(), "503 Converting");
         assert_eq!(answer.header("retry-after"), "2");
     }
-    refused(&listening.get(&path(SAMPLES_CSV), &[]).await, 503, "Busy");
+    assert_eq!(listening.get(&path(SAMPLES_CSV), &[]).await.told(), "503 Busy");
     assert_eq!(rig.conversions(SAMPLES_CSV, "refused"), 1);
     assert_eq!(rig.begun(), 1, "the other waits for its turn");
     // Nobody waits any more: both are made all the same.
-    rig.converter.permits.add_permits(2);
+    rig.double.permits.add_permits(2);
     rig.until_begun(2).await;
     for form in [EVENTS_CSV, PERFETTO] {
         let mut answer = listening.get(&path(form), &[]).await;
@@ -259,45 +155,36 @@ async fn a_form_that_takes_long_is_asked_for_again_and_too_many_are_refused() {
 
 #[tokio::test]
 async fn a_conversion_that_fails_says_why_and_leaves_nothing() {
-    let rig = Rig::new(2).await;
+    let rig = rig(2).await;
     let listening = rig.open();
     for _ in 0..2 {
         let answer = listening.get(&path(CHROME), &[]).await;
-        refused(&answer, 500, "ConversionFailed");
-        assert!(
-            answer.text().contains("the child failed: no such format"),
-            "{}",
-            answer.text()
-        );
+        assert_eq!(answer.told(), "500 ConversionFailed");
+        let text = answer.text();
+        assert!(text.contains("the child failed: no such format"), "{text}");
     }
     assert_eq!(rig.conversions(CHROME, "failed"), 2);
-    assert!(!rig.converter.folder.exists());
+    assert!(!rig.double.folder.exists());
     assert_eq!((rig.stored("derived/team"), rig.stored("objects")), (0, 3));
 }
 
 #[tokio::test]
 async fn a_capture_without_a_timeline_has_no_forms() {
-    let rig = Rig::new(1).await;
-    let file = rig
-        .captures
-        .file("summary.json", Output::Summary, "application/json", b"{}");
-    rig.captures.publish("bare", &[file]).await;
+    let rig = rig(1).await;
+    rig.captures.put("bare", "summary.json", Output::Summary, b"{}").await;
     let listening = rig.open();
     let base = artifacts_path("team", "bare");
-    refused(
-        &listening.get(&format!("{base}/timeline.csv"), &[]).await,
-        404,
-        "NotFound",
-    );
+    let csv = format!("{base}/timeline.csv");
+    assert_eq!(listening.get(&csv, &[]).await.told(), "404 NotFound");
     assert_eq!(listening.get(&base, &[]).await.json()["derived"], serde_json::json!([]));
     let plain = Listening::plain(&rig.captures.service(Access::LoopbackOnly));
-    refused(&plain.get(&path(EVENTS_CSV), &[]).await, 404, "NotFound");
+    assert_eq!(plain.get(&path(EVENTS_CSV), &[]).await.told(), "404 NotFound");
 }
 
 #[tokio::test]
 async fn forms_go_with_their_capture() {
     for sweep in [false, true] {
-        let rig = Rig::new(1).await;
+        let rig = rig(1).await;
         let listening = rig.open();
         assert_eq!(listening.get(&path(EVENTS_CSV), &[]).await.status, 200);
         assert_eq!((rig.stored("derived/team"), rig.stored("objects")), (1, 4));
@@ -323,11 +210,10 @@ async fn forms_go_with_their_capture() {
 
 #[tokio::test]
 async fn a_form_of_what_was_published_anew_is_made_anew() {
-    let rig = Rig::new(2).await;
+    let rig = rig(2).await;
     let listening = rig.open();
     assert_eq!(listening.get(&path(EVENTS_CSV), &[]).await.text(), backwards());
-    let file = rig.captures.file("timeline.h5", Output::Timeline, "", b"abc");
-    rig.captures.publish("train", &[file]).await;
+    rig.captures.put("train", "timeline.h5", Output::Timeline, b"abc").await;
     assert_eq!(listening.get(&path(EVENTS_CSV), &[]).await.text(), "cba");
 }
 
@@ -338,19 +224,18 @@ async fn forms_that_outlive_their_bounds_are_released() {
         (71, Duration::from_mins(1), 1),
         (72, Duration::ZERO, 1),
     ] {
-        let rig = Rig::new(9).await;
-        let folder = rig.captures.root.path().join("bounded");
         let options = StoreOptions {
             free_bytes_floor: 0,
             derived_bytes: bytes,
             derived_age: age,
         };
-        let rig = rig.within(&folder, options).await;
+        let rig = rig_within("bounded", options).await;
         let listening = rig.open();
         for form in [EVENTS_CSV, PERFETTO] {
             assert_eq!(listening.get(&path(form), &[]).await.status, 200);
         }
-        let record = std::fs::read_to_string(folder.join("derived/team/train.json")).unwrap();
+        let record = rig.captures.root.path().join("bounded/derived/team/train.json");
+        let record = std::fs::read_to_string(record).unwrap();
         assert_eq!(record.matches("mediaType").count(), kept, "{bytes} {age:?} {record}");
         assert!(record.contains("timeline.pftrace"), "the newest stays: {record}");
     }
@@ -358,55 +243,38 @@ async fn forms_that_outlive_their_bounds_are_released() {
 
 #[tokio::test]
 async fn a_form_that_is_larger_than_all_may_be_is_refused() {
-    let rig = Rig::new(1).await;
-    let folder = rig.captures.root.path().join("small");
-    let options = StoreOptions {
-        free_bytes_floor: 0,
+    let small = StoreOptions {
         derived_bytes: 35,
-        ..StoreOptions::default()
+        ..options()
     };
-    let rig = rig.within(&folder, options).await;
+    let rig = rig_within("small", small).await;
     let answer = rig.open().get(&path(EVENTS_CSV), &[]).await;
-    refused(&answer, 500, "ConversionFailed");
-    assert!(
-        answer.text().contains("36 bytes is more than the 35"),
-        "{}",
-        answer.text()
-    );
+    assert_eq!(answer.told(), "500 ConversionFailed");
+    let text = answer.text();
+    assert!(text.contains("36 bytes is more than the 35"), "{text}");
 }
 
 #[tokio::test]
 async fn a_form_that_was_damaged_is_made_anew() {
-    let rig = Rig::new(2).await;
+    let rig = rig(2).await;
     let listening = rig.open();
     let path = path(EVENTS_CSV);
-    let tag = listening
-        .get(&path, &[])
-        .await
-        .header("etag")
-        .trim_matches('"')
-        .to_owned();
-    let object = rig.captures.root.path().join("store/objects").join(tag);
-    std::fs::write(object, "damaged").unwrap();
-    refused(&listening.get(&path, &[]).await, 503, "Converting");
+    let answer = listening.get(&path, &[]).await;
+    let object = rig.captures.root.path().join("store/objects");
+    std::fs::write(object.join(answer.header("etag").trim_matches('"')), "damaged").unwrap();
+    assert_eq!(listening.get(&path, &[]).await.told(), "503 Converting");
     assert_eq!(listening.get(&path, &[]).await.text(), backwards());
     assert_eq!(rig.begun(), 2);
 }
 
 #[tokio::test]
 async fn a_form_needs_the_right_to_what_it_is_made_of() {
-    let rig = Rig::new(9).await;
+    let rig = rig(9).await;
     // An artifact under a derived artifact's name is no derived artifact.
-    let named = rig.captures.file("timeline.csv", Output::Raw, "", b"secret");
-    rig.captures.publish("named", &[named]).await;
+    rig.captures.put("named", "timeline.csv", Output::Raw, b"secret").await;
     // Nor is a derived artifact of something sensitive less so.
-    let file = rig.captures.file("timeline.h5", Output::Raw, "", b"abc");
-    rig.captures.publish("sensitive", &[file]).await;
-    let api = api_server(
-        &["stranger", "reader", "rawreader"],
-        &[("reader", sessions()), ("rawreader", sessions()), ("rawreader", raw())],
-    );
-    let access = rig.captures.kubernetes(&api, ReviewerOptions::default());
+    rig.captures.put("sensitive", "timeline.h5", Output::Raw, b"abc").await;
+    let access = rig.captures.kubernetes(&readers(), ReviewerOptions::default());
     let listening = rig.listen(access, ConversionLimits::default());
     for (user, capture, status) in [
         ("nobody", "train", 401),
@@ -418,9 +286,7 @@ async fn a_form_needs_the_right_to_what_it_is_made_of() {
         ("rawreader", "sensitive", 200),
     ] {
         let path = format!("{}/timeline.csv", artifacts_path("team", capture));
-        let answer = listening
-            .get(&path, &[("Authorization", &format!("Bearer {user}"))])
-            .await;
+        let answer = listening.get_as(user, &path).await;
         assert_eq!(answer.status, status, "{user} {capture} {}", answer.text());
     }
 }
@@ -431,9 +297,8 @@ fn analysis(capture: &str, name: &str) -> String {
 
 #[tokio::test]
 async fn an_analysis_is_made_once_for_each_choice_of_parameters_and_captures() {
-    let rig = Rig::new(9).await;
-    let file = rig.captures.file("timeline.h5", Output::Timeline, "", b"abc");
-    rig.captures.publish("other", &[file]).await;
+    let rig = rig(9).await;
+    rig.captures.put("other", "timeline.h5", Output::Timeline, b"abc").await;
     let listening = rig.open();
     let one = analysis("train", "kernels-per-stream");
     for _ in 0..2 {
@@ -457,7 +322,7 @@ async fn an_analysis_is_made_once_for_each_choice_of_parameters_and_captures() {
 
 #[tokio::test]
 async fn what_is_no_request_of_the_catalogue_is_refused() {
-    let rig = Rig::new(9).await;
+    let rig = rig(9).await;
     let listening = rig.open();
     for (path, status, reason, words) in [
         ("no-such-analysis", 404, "NotFound", "kernels-per-stream"),
@@ -480,7 +345,7 @@ async fn what_is_no_request_of_the_catalogue_is_refused() {
         ),
     ] {
         let answer = listening.get(&analysis("train", path), &[]).await;
-        refused(&answer, status, reason);
+        assert_eq!(answer.told(), format!("{status} {reason}"), "{path}");
         assert!(answer.text().contains(words), "{path}: {}", answer.text());
     }
     assert_eq!(rig.begun(), 0);
@@ -489,7 +354,7 @@ async fn what_is_no_request_of_the_catalogue_is_refused() {
 #[tokio::test]
 async fn a_result_of_an_older_version_or_layout_is_never_served() {
     for (version, served) in [(2, true), (1, false)] {
-        let rig = Rig::new(9).await;
+        let rig = rig(9).await;
         let path = analysis("train", "kernels-per-stream");
         assert_eq!(rig.open().get(&path, &[]).await.text(), backwards());
         let record = rig.captures.root.path().join("store/derived/team/train.json");
@@ -508,14 +373,9 @@ async fn a_result_of_an_older_version_or_layout_is_never_served() {
 
 #[tokio::test]
 async fn who_may_not_read_the_second_capture_gets_nothing_of_both() {
-    let rig = Rig::new(9).await;
-    let file = rig.captures.file("timeline.h5", Output::Raw, "", b"abc");
-    rig.captures.publish("sensitive", &[file]).await;
-    let api = api_server(
-        &["reader", "rawreader"],
-        &[("reader", sessions()), ("rawreader", sessions()), ("rawreader", raw())],
-    );
-    let access = rig.captures.kubernetes(&api, ReviewerOptions::default());
+    let rig = rig(9).await;
+    rig.captures.put("sensitive", "timeline.h5", Output::Raw, b"abc").await;
+    let access = rig.captures.kubernetes(&readers(), ReviewerOptions::default());
     let listening = rig.listen(access, ConversionLimits::default());
     let path = format!("{}?with=team/sensitive/uid", analysis("train", "kernel-changes"));
     let elsewhere = format!("{}?with=other/train/uid", analysis("train", "kernel-changes"));
@@ -525,9 +385,7 @@ async fn who_may_not_read_the_second_capture_gets_nothing_of_both() {
         ("reader", &elsewhere, 403),
         ("rawreader", &elsewhere, 403),
     ] {
-        let answer = listening
-            .get(path, &[("Authorization", &format!("Bearer {user}"))])
-            .await;
+        let answer = listening.get_as(user, path).await;
         assert_eq!(answer.status, status, "{user} {path} {}", answer.text());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::rig::{Captures, Listening, TIMELINE, exchange};
+use crate::rig::{Captures, Listening, TIMELINE, exchange, path};
 use flopwatch_api::artifact::{Output, artifacts_path};
 use flopwatch_artifacts::Access;
 use flopwatch_http::{ServeError, Server, ServerLimits};
@@ -14,13 +14,18 @@ use tokio::net::TcpStream;
 type Case<'a> = (&'a [(&'a str, &'a str)], u16, &'a str, &'a str);
 
 fn timeline() -> String {
-    format!("{}/timeline.h5", artifacts_path("team", "train"))
+    path("timeline.h5")
+}
+
+async fn open() -> (Captures, Listening) {
+    let captures = Captures::new().await;
+    let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
+    (captures, listening)
 }
 
 #[tokio::test]
 async fn an_artifact_comes_with_everything_a_client_needs_to_check_it() {
-    let captures = Captures::new().await;
-    let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
+    let (captures, listening) = open().await;
     let list = listening.get(&artifacts_path("team", "train"), &[]).await;
     assert_eq!(list.status, 200, "{}", list.text());
     let first = &list.json()["artifacts"][0];
@@ -55,8 +60,7 @@ async fn an_artifact_comes_with_everything_a_client_needs_to_check_it() {
 
 #[tokio::test]
 async fn ranges_and_conditions_select_what_they_say() {
-    let captures = Captures::new().await;
-    let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
+    let (_captures, listening) = open().await;
     let etag = listening.get(&timeline(), &[]).await.header("etag").to_owned();
     let cases: [Case<'_>; 11] = [
         (&[("Range", "bytes=0-3")], 206, "bytes 0-3/36", "0123"),
@@ -96,7 +100,7 @@ async fn ranges_and_conditions_select_what_they_say() {
     }
     for range in ["bytes=36-", "bytes=100-200", "bytes=-0"] {
         let answer = listening.get(&timeline(), &[("Range", range)]).await;
-        assert_eq!((answer.status, answer.reason().as_str()), (416, "Range"), "{range}");
+        assert_eq!(answer.told(), "416 Range", "{range}");
         assert_eq!(answer.header("content-range"), "bytes */36");
     }
 }
@@ -107,9 +111,7 @@ async fn a_large_artifact_comes_whole_in_pieces() {
     let content: Vec<u8> = (0..10_000_000_u32)
         .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
         .collect();
-    captures
-        .publish("large", &[captures.file("large.bin", Output::Timeline, "", &content)])
-        .await;
+    captures.put("large", "large.bin", Output::Timeline, &content).await;
     let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
     let path = format!("{}/large.bin", artifacts_path("team", "large"));
     let whole = listening.get(&path, &[]).await;
@@ -121,8 +123,7 @@ async fn a_large_artifact_comes_whole_in_pieces() {
 
 #[tokio::test]
 async fn a_corrupt_object_is_reported_and_never_served() {
-    let captures = Captures::new().await;
-    let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
+    let (captures, listening) = open().await;
     let object = captures.object("timeline.h5").await;
     let corrupt = "flopwatch_artifact_corrupt_objects_total";
     // Served once, so it was found good and remembered; then a bit flips.
@@ -131,39 +132,27 @@ async fn a_corrupt_object_is_reported_and_never_served() {
     std::fs::write(&object, TIMELINE.replace('5', "4")).unwrap();
     for (n, range) in [(1, "bytes=0-1"), (2, "bytes=0-")] {
         let answer = listening.get(&timeline(), &[("Range", range)]).await;
-        assert_eq!((answer.status, answer.reason().as_str()), (500, "Corrupt"));
+        assert_eq!(answer.told(), "500 Corrupt");
         assert!(!answer.text().contains("012"), "{}", answer.text());
         assert_eq!(captures.metric(corrupt), n);
     }
     std::fs::write(&object, "012").unwrap();
-    assert_eq!(
-        listening.get(&timeline(), &[("Range", "bytes=30-31")]).await.reason(),
-        "Corrupt"
-    );
+    let part = listening.get(&timeline(), &[("Range", "bytes=30-31")]).await;
+    assert_eq!(part.reason(), "Corrupt");
     std::fs::remove_file(&object).unwrap();
     assert_eq!(listening.get(&timeline(), &[]).await.reason(), "Corrupt");
     assert_eq!(captures.metric(corrupt), 4);
     // The others are as they were, and publishing again heals.
-    assert_eq!(
-        listening
-            .get(&format!("{}/summary.json", artifacts_path("team", "train")), &[])
-            .await
-            .status,
-        200
-    );
+    assert_eq!(listening.get(&path("summary.json"), &[]).await.status, 200);
     captures
-        .publish(
-            "train",
-            &[captures.file("timeline.h5", Output::Timeline, "", TIMELINE.as_bytes())],
-        )
+        .put("train", "timeline.h5", Output::Timeline, TIMELINE.as_bytes())
         .await;
     assert_eq!(listening.get(&timeline(), &[]).await.text(), TIMELINE);
 }
 
 #[tokio::test]
 async fn what_is_published_again_while_it_is_read_is_never_taken_for_corrupt() {
-    let captures = Captures::new().await;
-    let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
+    let (captures, listening) = open().await;
     // So large, and published so often, that the file is replaced while it is checked.
     let content: Vec<u8> = TIMELINE.bytes().cycle().take(3 << 20).collect();
     let file = [captures.file("timeline.h5", Output::Timeline, "", &content)];
@@ -190,11 +179,9 @@ async fn what_is_published_again_while_it_is_read_is_never_taken_for_corrupt() {
 #[tokio::test]
 async fn a_corrupt_object_is_found_in_an_empty_artifact_too() {
     let captures = Captures::new().await;
-    captures
-        .publish("train", &[captures.file("empty", Output::Summary, "", b"")])
-        .await;
+    captures.put("train", "empty", Output::Summary, b"").await;
     let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
-    let path = format!("{}/empty", artifacts_path("team", "train"));
+    let path = path("empty");
     let answer = listening.get(&path, &[]).await;
     assert_eq!((answer.status, answer.header("content-length")), (200, "0"));
     std::fs::write(captures.object("empty").await, "not empty").unwrap();
@@ -225,20 +212,13 @@ async fn paths_lead_nowhere_else() {
         assert!((400..500).contains(&answer.status), "{path}: {}", answer.status);
         assert!(!answer.text().contains("classified"), "{path}");
     }
-    assert_eq!(
-        listening
-            .get(&format!("{base}/team/captures/TRAIN/artifacts"), &[])
-            .await
-            .reason(),
-        "BadName"
-    );
-    assert_eq!(
-        listening
-            .get(&format!("{base}/%ff/captures/train/artifacts"), &[])
-            .await
-            .reason(),
-        "BadPath"
-    );
+    for (path, reason) in [
+        ("team/captures/TRAIN/artifacts", "BadName"),
+        ("%ff/captures/train/artifacts", "BadPath"),
+    ] {
+        let answer = listening.get(&format!("{base}/{path}"), &[]).await;
+        assert_eq!(answer.reason(), reason, "{path}");
+    }
     assert_eq!(listening.get("/nothing", &[]).await.reason(), "NotFound");
     let post = listening.ask("POST", &timeline(), &[("Content-Length", "0")]).await;
     assert_eq!(
@@ -249,8 +229,7 @@ async fn paths_lead_nowhere_else() {
 
 #[tokio::test]
 async fn nonsense_on_the_wire_is_refused() {
-    let captures = Captures::new().await;
-    let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
+    let (_captures, listening) = open().await;
     let huge = format!(
         "GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
         "x".repeat(300_000)
@@ -274,9 +253,7 @@ async fn nonsense_on_the_wire_is_refused() {
 async fn clients_that_dawdle_lose_their_connection() {
     let captures = Captures::new().await;
     let content = vec![7; 64_000_000];
-    captures
-        .publish("large", &[captures.file("large.bin", Output::Timeline, "", &content)])
-        .await;
+    captures.put("large", "large.bin", Output::Timeline, &content).await;
     let limits = ServerLimits {
         connections: 2,
         head: Duration::from_millis(500),
@@ -333,33 +310,18 @@ async fn an_open_service_is_for_this_machine_alone() {
         assert!(matches!(error, ServeError::NotLoopback(_)), "{error}");
     }
     let directory = certificate();
-    let tls = Server::bind_tls(
-        &service,
-        "0.0.0.0:0".parse().unwrap(),
-        directory.path(),
-        ServerLimits::default(),
-    )
-    .await;
+    let everywhere = "0.0.0.0:0".parse().unwrap();
+    let tls = Server::bind_tls(&service, everywhere, directory.path(), ServerLimits::default()).await;
     assert!(matches!(tls.unwrap_err(), ServeError::NotLoopback(_)));
     let listening = Listening::plain(&service);
     for host in ["rebound.example", "rebound.example:80", "127.0.0.1.rebound.example"] {
         let answer = listening.get(&timeline(), &[("Host", host)]).await;
-        assert_eq!(
-            (answer.status, answer.reason().as_str()),
-            (421, "ForeignHost"),
-            "{host}"
-        );
+        assert_eq!(answer.told(), "421 ForeignHost", "{host}");
     }
-    for host in [
-        format!("127.0.0.1:{}", listening.address.port()),
-        "localhost".into(),
-        "[::1]:80".into(),
-    ] {
-        assert_eq!(
-            listening.get(&timeline(), &[("Host", &host)]).await.status,
-            200,
-            "{host}"
-        );
+    let address = listening.address.to_string();
+    for host in [address.as_str(), "localhost", "[::1]:80"] {
+        let answer = listening.get(&timeline(), &[("Host", host)]).await;
+        assert_eq!(answer.status, 200, "{host}");
     }
 }
 
@@ -367,9 +329,7 @@ async fn an_open_service_is_for_this_machine_alone() {
 async fn shutdown_lets_an_answer_finish() {
     let captures = Captures::new().await;
     let content = vec![7; 30_000_000];
-    captures
-        .publish("large", &[captures.file("large.bin", Output::Timeline, "", &content)])
-        .await;
+    captures.put("large", "large.bin", Output::Timeline, &content).await;
     let listening = Listening::plain(&captures.service(Access::LoopbackOnly));
     let mut stream = TcpStream::connect(listening.address).await.unwrap();
     let request = format!(

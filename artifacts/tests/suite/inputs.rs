@@ -1,58 +1,17 @@
 //! Timelines of other nodes' captures that the gateway hands over, over real HTTP: each way in
 //! which they could be had or forged.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use crate::rig::{Answer, Captures, Listening, TIMELINE, api_server, sessions};
-use flopwatch_analysis::Request;
+use crate::converting::{Converting, no_raw_capture};
+use crate::rig::{Answer, Captures, Listening, TIMELINE, api_server, options, sessions};
 use flopwatch_api::artifact::analysis_path;
-use flopwatch_artifacts::{
-    Access, ArtifactService, ConversionError, ConversionLimits, Converter, RawCapture, Store, StoreOptions,
-};
+use flopwatch_artifacts::{Access, ConversionLimits, StoreOptions};
 use flopwatch_http::ReviewerOptions;
 use flopwatch_test_harness::Right;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
 
 const CONTENT: &str = "the timeline of another node";
 /// Its SHA-256.
 const SHA256: &str = "920376c57f1a6564771d64c8767db4820c50f5c3a36ec200d752231964ff9dc9";
-
-/// Writes the timelines one behind the other.
-#[derive(Debug)]
-struct Joined(PathBuf);
-
-impl Converter for Joined {
-    fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>> {
-        std::fs::create_dir(&self.0).unwrap();
-        std::future::ready(Ok(self.0.clone())).boxed()
-    }
-
-    fn convert<'a>(
-        &'a self,
-        _request: &'a Request,
-        inputs: &'a [&'a Path],
-    ) -> BoxFuture<'a, Result<File, ConversionError>> {
-        let texts: Vec<String> = inputs
-            .iter()
-            .map(|path| std::fs::read_to_string(path).unwrap())
-            .collect();
-        let output = inputs[0].with_file_name("joined");
-        std::fs::write(&output, texts.join("+")).unwrap();
-        std::future::ready(Ok(File::open(output).unwrap())).boxed()
-    }
-
-    fn transform<'a>(&'a self, folder: &'a Path, raw: &'a RawCapture) -> BoxFuture<'a, Result<File, ConversionError>> {
-        panic!("no raw capture is here: {} {raw:?}", folder.display());
-    }
-
-    fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {
-        std::fs::remove_dir_all(folder).unwrap();
-        std::future::ready(()).boxed()
-    }
-}
 
 struct Rig {
     captures: Captures,
@@ -61,7 +20,11 @@ struct Rig {
 
 impl Rig {
     async fn new() -> Self {
-        let captures = Captures::new().await;
+        let small = StoreOptions {
+            derived_bytes: 200,
+            ..options()
+        };
+        let captures = Captures::new().await.within("small", small).await;
         let api = api_server(
             &["gateway", "reader"],
             &[
@@ -71,32 +34,18 @@ impl Rig {
             ],
         );
         let access = captures.kubernetes(&api, ReviewerOptions::default());
-        let root = captures.root.path();
-        let options = StoreOptions {
-            free_bytes_floor: 0,
-            derived_bytes: 200,
-            ..StoreOptions::default()
-        };
-        let store = Store::open(&root.join("small"), options, captures.metrics.clone())
-            .await
-            .unwrap();
-        let captures = Captures {
-            store: Arc::new(store),
-            ..captures
-        };
-        let timeline = captures.file(
-            "timeline.h5",
-            flopwatch_api::artifact::Output::Timeline,
-            "",
-            TIMELINE.as_bytes(),
+        // What it makes is the timelines one behind the other.
+        let rig = Converting::new(
+            captures,
+            Semaphore::MAX_PERMITS,
+            |_request, texts| Ok(texts.join("+")),
+            no_raw_capture,
         );
-        captures.publish("train", &[timeline]).await;
-        let converter = Arc::new(Joined(captures.root.path().join("conversion")));
-        let (store, metrics) = (Arc::clone(&captures.store), captures.metrics.clone());
-        let limits = ConversionLimits::default();
-        let service = ArtifactService::converting(store, access, metrics, converter, limits, None);
-        let listening = Listening::plain(&service);
-        Self { captures, listening }
+        let listening = rig.listen(access, ConversionLimits::default());
+        Self {
+            captures: rig.captures,
+            listening,
+        }
     }
 
     /// Hands a content over as `user`, as the capture `far/away` of that UID and of the session
@@ -111,12 +60,9 @@ impl Rig {
     }
 
     async fn compare(&self, user: &str, uid: &str) -> Answer {
-        let path = format!(
-            "{}?with=far/away/{uid}",
-            analysis_path("team", "train", "kernel-changes")
-        );
-        let bearer = format!("Bearer {user}");
-        self.listening.get(&path, &[("Authorization", &bearer)]).await
+        let path = analysis_path("team", "train", "kernel-changes");
+        let path = format!("{path}?with=far/away/{uid}");
+        self.listening.get_as(user, &path).await
     }
 
     fn inputs(&self, result: &str) -> u64 {
@@ -135,7 +81,7 @@ impl Rig {
 async fn a_capture_that_is_handed_over_is_compared_by_those_alone_who_may_read_its_session() {
     let rig = Rig::new().await;
     let missing = rig.compare("gateway", "uid").await;
-    assert_eq!((missing.status, missing.reason().as_str()), (409, "MissingInputs"));
+    assert_eq!(missing.told(), "409 MissingInputs");
     assert_eq!(missing.json()["missing"], serde_json::json!(["uid"]));
     let put = rig.put("gateway", "uid", CONTENT.len(), SHA256, CONTENT).await;
     assert_eq!(put.status, 201, "{}", put.text());
@@ -146,13 +92,10 @@ async fn a_capture_that_is_handed_over_is_compared_by_those_alone_who_may_read_i
     // that is not.
     for uid in ["uid", "another"] {
         let answer = rig.compare("reader", uid).await;
-        assert_eq!((answer.status, answer.reason().as_str()), (403, "Forbidden"), "{uid}");
+        assert_eq!(answer.told(), "403 Forbidden", "{uid}");
     }
-    assert_eq!(
-        rig.compare("gateway", "another").await.status,
-        409,
-        "another capture of that name"
-    );
+    let another = rig.compare("gateway", "another").await.status;
+    assert_eq!(another, 409, "another capture of that name");
 }
 
 #[tokio::test]
@@ -169,12 +112,7 @@ async fn what_is_not_what_it_is_called_is_not_taken() {
         (length, "x", CONTENT, 400, "BadQuery"),
     ] {
         let answer = rig.put("gateway", "uid", bytes, sha256, content).await;
-        assert_eq!(
-            (answer.status, answer.reason().as_str()),
-            (status, reason),
-            "{}",
-            answer.text()
-        );
+        assert_eq!(answer.told(), format!("{status} {reason}"), "{}", answer.text());
         assert_eq!(rig.compare("gateway", "uid").await.status, 409);
     }
     assert_eq!((rig.inputs("taken"), rig.inputs("refused"), rig.left()), (0, 6, 0));
@@ -184,13 +122,12 @@ async fn what_is_not_what_it_is_called_is_not_taken() {
 async fn what_all_may_take_holds_for_several() {
     let rig = Rig::new().await;
     for at in 0..7 {
-        let answer = rig
-            .put("gateway", &format!("uid-{at}"), CONTENT.len(), SHA256, CONTENT)
-            .await;
+        let uid = format!("uid-{at}");
+        let answer = rig.put("gateway", &uid, CONTENT.len(), SHA256, CONTENT).await;
         assert_eq!(answer.status, 201, "{}", answer.text());
     }
     let answer = rig.put("gateway", "uid-7", CONTENT.len(), SHA256, CONTENT).await;
-    assert_eq!((answer.status, answer.reason().as_str()), (413, "TooLarge"));
+    assert_eq!(answer.told(), "413 TooLarge");
 }
 
 #[tokio::test]
@@ -217,12 +154,7 @@ async fn what_breaks_off_is_not_taken_and_the_reason_says_so() {
         CONTENT.len()
     );
     let answer = rig.listening.send(request.as_bytes()).await;
-    assert_eq!(
-        (answer.status, answer.reason().as_str()),
-        (400, "Broken"),
-        "{}",
-        answer.text()
-    );
+    assert_eq!(answer.told(), "400 Broken", "{}", answer.text());
     assert_eq!((rig.inputs("taken"), rig.inputs("refused"), rig.left()), (0, 1, 0));
     assert_eq!(rig.compare("gateway", "uid").await.status, 409);
 }

@@ -13,6 +13,8 @@
 #[cfg(feature = "node")]
 mod access;
 #[cfg(feature = "node")]
+mod converting;
+#[cfg(feature = "node")]
 mod derived;
 #[cfg(feature = "node")]
 mod http;

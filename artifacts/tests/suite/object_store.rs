@@ -8,7 +8,7 @@ use bytes::Bytes;
 use clap::Parser;
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::SessionReference;
-use flopwatch_artifacts::object_store::{Bucket, Contents, Limits, ObjectStoreError, StoreArguments, Stored};
+use flopwatch_artifacts::object_store::{Bucket, Contents, Limits, ObjectStoreError, StoreArguments, Stored, Swept};
 use flopwatch_artifacts::{CaptureId, MANIFEST_VERSION, Manifest};
 use flopwatch_bucket_rig::{BUCKET, S3Server};
 use futures::future::BoxFuture;
@@ -56,7 +56,11 @@ fn arguments(server: &S3Server) -> StoreArguments {
 }
 
 fn bucket(server: &S3Server) -> Bucket {
-    let opened = arguments(server).open_with("cluster", limits(), S3Server::credentials);
+    bucket_within(server, limits())
+}
+
+fn bucket_within(server: &S3Server, limits: Limits) -> Bucket {
+    let opened = arguments(server).open_with("cluster", limits, S3Server::credentials);
     opened.unwrap().unwrap()
 }
 
@@ -66,8 +70,7 @@ fn hasty_bucket(server: &S3Server) -> Bucket {
         answer: Duration::from_secs(1),
         ..limits()
     };
-    let opened = arguments(server).open_with("cluster", hasty, S3Server::credentials);
-    opened.unwrap().unwrap()
+    bucket_within(server, hasty)
 }
 
 fn content(bytes: u32) -> Vec<u8> {
@@ -142,6 +145,17 @@ async fn read(
     }
 }
 
+fn keys(server: &S3Server) -> Vec<String> {
+    server.objects().into_iter().map(|(key, _)| key).collect()
+}
+
+/// Nothing was handed on, because it is corrupt.
+#[track_caller]
+fn corrupt((found, ended): (Vec<u8>, Result<(), ObjectStoreError>)) {
+    let refused = matches!(ended, Err(ObjectStoreError::Corrupt { .. }));
+    assert!(found.is_empty() && refused, "{ended:?}");
+}
+
 #[tokio::test]
 async fn what_was_published_is_read_back_whole_and_in_parts() {
     let server = S3Server::start().await;
@@ -165,23 +179,14 @@ async fn what_was_published_is_read_back_whole_and_in_parts() {
     ] {
         let (found, ended) = read(&bucket, &stored, range.clone()).await;
         ended.unwrap();
-        let (start, end) = (
-            usize::try_from(range.start).unwrap(),
-            usize::try_from(range.end).unwrap(),
-        );
+        let [start, end] = [range.start, range.end].map(|at| usize::try_from(at).unwrap());
         assert!(found == whole[start..end], "{range:?}");
     }
-    let keys: Vec<String> = server.objects().into_iter().map(|(key, _)| key).collect();
+    let keys = keys(&server);
     assert_eq!(keys.len(), 3, "{keys:?}");
-    assert!(
-        keys.iter()
-            .all(|key| key.starts_with("team/a/cluster/captures/team/a/uid-of-a/")),
-        "{keys:?}"
-    );
-    assert_eq!(
-        bucket.url(&id("a")),
-        "s3://profiles/team/a/cluster/captures/team/a/uid-of-a/"
-    );
+    let folder = "team/a/cluster/captures/team/a/uid-of-a/";
+    assert!(keys.iter().all(|key| key.starts_with(folder)), "{keys:?}");
+    assert_eq!(bucket.url(&id("a")), format!("s3://profiles/{folder}"));
 }
 
 #[tokio::test]
@@ -232,17 +237,9 @@ async fn a_corrupt_object_is_told_and_never_handed_on_as_good() {
 
     // A part that is whole is good; one that is not is refused at once.
     assert!(read(&bucket, &stored, 0..1000).await.1.is_ok());
-    let (found, ended) = read(&bucket, &stored, 10_000_000..10_000_001).await;
-    assert!(
-        found.is_empty() && matches!(ended, Err(ObjectStoreError::Corrupt { .. })),
-        "{ended:?}"
-    );
+    corrupt(read(&bucket, &stored, 10_000_000..10_000_001).await);
     // What is known as damaged is not begun again.
-    let (found, ended) = read(&bucket, &stored, 0..bytes).await;
-    assert!(
-        found.is_empty() && matches!(ended, Err(ObjectStoreError::Corrupt { .. })),
-        "{ended:?}"
-    );
+    corrupt(read(&bucket, &stored, 0..bytes).await);
     // A client that has not met it yet gets an end before the end.
     let other = self::bucket(&server);
     let (found, ended) = read(&other, &stored, 0..bytes).await;
@@ -255,13 +252,8 @@ async fn a_corrupt_object_is_told_and_never_handed_on_as_good() {
 
     for wrong in [&whole[..1000], b""] {
         std::fs::write(&file, wrong).unwrap();
-        let (found, ended) = read(&bucket, &stored, 0..bytes).await;
-        assert!(
-            found.is_empty() && matches!(ended, Err(ObjectStoreError::Corrupt { .. })),
-            "{ended:?}"
-        );
-        let (_, ended) = read(&bucket, &stored, 5_000_000..5_000_010).await;
-        assert!(matches!(ended, Err(ObjectStoreError::Corrupt { .. })), "{ended:?}");
+        corrupt(read(&bucket, &stored, 0..bytes).await);
+        corrupt(read(&bucket, &stored, 5_000_000..5_000_010).await);
     }
     std::fs::remove_file(&file).unwrap();
     let (_, ended) = read(&bucket, &stored, 0..bytes).await;
@@ -270,10 +262,8 @@ async fn a_corrupt_object_is_told_and_never_handed_on_as_good() {
         "{ended:?}"
     );
     std::fs::write(server.object("manifest.json"), "{").unwrap();
-    assert!(matches!(
-        bucket.find(&id("a"), &sha256).await,
-        Err(ObjectStoreError::Corrupt { .. })
-    ));
+    let found = bucket.find(&id("a"), &sha256).await;
+    assert!(matches!(found, Err(ObjectStoreError::Corrupt { .. })), "{found:?}");
 }
 
 /// Object and manifest of `victim`, whose timeline becomes `content`, as somebody writes them who
@@ -326,14 +316,11 @@ async fn objects_and_a_manifest_that_fits_them_are_refused_where_another_wrote_t
         // Its own node writes the manifest again: what it describes is served, and nothing else.
         assert_eq!(bucket.publish(&manifest, &files).await.unwrap(), sha256);
         let stored = bucket.find(&id("a"), &sha256).await.unwrap().unwrap();
-        let (found, ended) = read(&bucket, &stored, 0..1).await;
+        let begun = read(&bucket, &stored, 0..1).await;
         if also_artifacts {
-            assert_eq!(found, files.0["timeline.h5"][..1]);
+            assert_eq!(begun.0, files.0["timeline.h5"][..1]);
         } else {
-            assert!(
-                found.is_empty() && matches!(ended, Err(ObjectStoreError::Corrupt { .. })),
-                "{ended:?}"
-            );
+            corrupt(begun);
         }
     }
 }
@@ -384,11 +371,8 @@ async fn what_is_not_what_its_manifest_says_is_not_stored() {
         );
         assert!(!bucket.has_manifest(&id("a")).await.unwrap());
     }
-    assert!(
-        server.objects().iter().all(|(key, _)| !key.contains("captures/")),
-        "{:?}",
-        server.objects()
-    );
+    let keys = keys(&server);
+    assert!(keys.iter().all(|key| !key.contains("captures/")), "{keys:?}");
 }
 
 #[tokio::test]
@@ -435,7 +419,7 @@ async fn files_of_the_fleet_lie_beside_captures_and_no_sweep_removes_them() {
     }
     let other = "fleet/v1/table=rows/date=2026-11-26/uid-2.parquet";
     bucket.put_fleet_file(other, Bytes::new()).await.unwrap();
-    let keys: Vec<String> = server.objects().into_iter().map(|(key, _)| key).collect();
+    let keys = keys(&server);
     assert_eq!(keys, [path, other].map(|path| format!("team/a/cluster/{path}")));
     let listed = async |folder: &str| -> Result<Vec<_>, ObjectStoreError> {
         bucket.list_fleet_files(folder).try_collect().await
@@ -459,13 +443,8 @@ async fn files_of_the_fleet_lie_beside_captures_and_no_sweep_removes_them() {
     assert_eq!(server.objects().len(), 2);
     server.stop();
     assert!(listed("fleet/v1/table=rows/").await.unwrap_err().is_transient());
-    assert!(
-        bucket
-            .put_fleet_file(path, Bytes::new())
-            .await
-            .unwrap_err()
-            .is_transient()
-    );
+    let down = bucket.put_fleet_file(path, Bytes::new()).await.unwrap_err();
+    assert!(down.is_transient(), "{down}");
     server.start_again().await;
     assert_eq!(bucket.get_fleet_file(path, 4).await.unwrap(), "rows");
 }
@@ -482,7 +461,7 @@ async fn a_capture_that_is_removed_leaves_nothing() {
         bucket.remove(&id("a")).await.unwrap();
         assert!(!bucket.has_manifest(&id("a")).await.unwrap());
     }
-    let keys: Vec<String> = server.objects().into_iter().map(|(key, _)| key).collect();
+    let keys = keys(&server);
     assert!(
         keys.len() == 3 && keys.iter().all(|key| key.contains("uid-of-b")),
         "{keys:?}"
@@ -512,19 +491,13 @@ async fn a_sweep_removes_what_has_no_capture_and_nothing_else() {
 
     let live = HashSet::from([id("live")]);
     let now = Timestamp::now();
-    assert_eq!(
-        bucket.sweep(&live, now).await.unwrap(),
-        flopwatch_artifacts::object_store::Swept::default(),
-        "all of it is too young"
-    );
+    let swept = bucket.sweep(&live, now).await.unwrap();
+    assert_eq!(swept, Swept::default(), "all of it is too young");
     let later = now.checked_add(Duration::from_hours(2)).unwrap();
     let swept = bucket.sweep(&live, later).await.unwrap();
     assert_eq!((swept.captures, swept.objects), (2, 5), "{swept:?}");
-    assert_eq!(
-        bucket.sweep(&live, later).await.unwrap(),
-        flopwatch_artifacts::object_store::Swept::default()
-    );
-    let left: Vec<String> = server.objects().into_iter().map(|(key, _)| key).collect();
+    assert_eq!(bucket.sweep(&live, later).await.unwrap(), Swept::default());
+    let left = keys(&server);
     for (what, count) in [
         ("uid-of-live", 3),
         ("uid-of-elsewhere", 3),
@@ -532,11 +505,8 @@ async fn a_sweep_removes_what_has_no_capture_and_nothing_else() {
         ("uid-of-broken", 0),
         ("captures.txt", 1),
     ] {
-        assert_eq!(
-            left.iter().filter(|key| key.contains(what)).count(),
-            count,
-            "{what}: {left:?}"
-        );
+        let found = left.iter().filter(|key| key.contains(what)).count();
+        assert_eq!(found, count, "{what}: {left:?}");
     }
     assert!(bucket.has_manifest(&id("live")).await.unwrap());
 }

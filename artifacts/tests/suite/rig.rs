@@ -2,11 +2,11 @@
 //! bare sockets, and who may read what.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::artifact::Output;
+use flopwatch_api::artifact::{Output, artifacts_path};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, CaptureId, Publication, SourceFile, Store, StoreOptions,
@@ -37,16 +37,10 @@ impl Captures {
         let root = tempfile::tempdir().unwrap();
         let registry = Registry::new();
         let metrics = ArtifactMetrics::register(&registry).unwrap();
-        let options = StoreOptions {
-            free_bytes_floor: 0,
-            ..StoreOptions::default()
-        };
-        let store = Store::open(&root.path().join("store"), options, metrics.clone())
-            .await
-            .unwrap();
+        let store = open(&root.path().join("store"), options(), &metrics).await;
         let captures = Self {
             root,
-            store: Arc::new(store),
+            store,
             registry,
             metrics,
         };
@@ -64,6 +58,15 @@ impl Captures {
         captures
     }
 
+    /// The same with the timeline alone in another store, within those bounds.
+    pub(crate) async fn within(self, folder: &str, options: StoreOptions) -> Self {
+        let store = open(&self.root.path().join(folder), options, &self.metrics).await;
+        let captures = Self { store, ..self };
+        let content = TIMELINE.as_bytes();
+        captures.put("train", "timeline.h5", Output::Timeline, content).await;
+        captures
+    }
+
     pub(crate) fn file(&self, name: &str, output: Output, media_type: &str, content: &[u8]) -> SourceFile {
         let path = self.root.path().join(name);
         std::fs::write(&path, content).unwrap();
@@ -76,20 +79,12 @@ impl Captures {
     }
 
     pub(crate) async fn publish(&self, capture: &str, files: &[SourceFile]) {
-        let publication = Publication {
-            capture: CaptureId {
-                namespace: "team".into(),
-                name: capture.into(),
-                uid: "uid".into(),
-            },
-            session: SessionReference {
-                name: "session".into(),
-                id: "01234567".into(),
-            },
-            created: Timestamp::UNIX_EPOCH,
-            captured: Vec::new(),
-        };
-        self.store.publish(publication, files).await.unwrap();
+        self.store.publish(publication(capture), files).await.unwrap();
+    }
+
+    /// Publishes a capture of one file.
+    pub(crate) async fn put(&self, capture: &str, name: &str, output: Output, content: &[u8]) {
+        self.publish(capture, &[self.file(name, output, "", content)]).await;
     }
 
     /// The file of an artifact's object.
@@ -123,6 +118,40 @@ impl Captures {
     }
 }
 
+/// Bounds that leave no space of the disk free.
+pub(crate) fn options() -> StoreOptions {
+    StoreOptions {
+        free_bytes_floor: 0,
+        ..StoreOptions::default()
+    }
+}
+
+async fn open(folder: &Path, options: StoreOptions, metrics: &ArtifactMetrics) -> Arc<Store> {
+    Arc::new(Store::open(folder, options, metrics.clone()).await.unwrap())
+}
+
+/// A capture of the session `session` in the namespace `team`.
+pub(crate) fn publication(capture: &str) -> Publication {
+    Publication {
+        capture: CaptureId {
+            namespace: "team".into(),
+            name: capture.into(),
+            uid: "uid".into(),
+        },
+        session: SessionReference {
+            name: "session".into(),
+            id: "01234567".into(),
+        },
+        created: Timestamp::UNIX_EPOCH,
+        captured: Vec::new(),
+    }
+}
+
+/// Where a file of the capture `train` is.
+pub(crate) fn path(file: &str) -> String {
+    format!("{}/{file}", artifacts_path("team", "train"))
+}
+
 /// A service that listens, until it is dropped.
 pub(crate) struct Listening {
     pub(crate) address: SocketAddr,
@@ -148,6 +177,11 @@ impl Listening {
 
     pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         self.ask("GET", path, headers).await
+    }
+
+    /// As the user of that name.
+    pub(crate) async fn get_as(&self, user: &str, path: &str) -> Answer {
+        self.get(path, &[("Authorization", &format!("Bearer {user}"))]).await
     }
 
     pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -237,6 +271,12 @@ impl Answer {
         assert_eq!(self.json()["status"], self.status);
         self.json()["reason"].as_str().unwrap().to_owned()
     }
+
+    /// Status and reason of a refusal: `404 NotFound`.
+    #[track_caller]
+    pub(crate) fn told(&self) -> String {
+        format!("{} {}", self.status, self.reason())
+    }
 }
 
 /// An API server that knows these users, each by a token of their own name, and what they may do.
@@ -263,6 +303,20 @@ pub(crate) fn api_server(users: &[&str], rights: &[(&str, Right)]) -> ApiServer 
         }
     });
     server
+}
+
+/// One with a user of each kind: who may read nothing, the sessions of `team`, one of them, or
+/// their raw captures too.
+pub(crate) fn readers() -> ApiServer {
+    api_server(
+        &["stranger", "reader", "limited", "rawreader"],
+        &[
+            ("reader", sessions()),
+            ("limited", sessions().named("session")),
+            ("rawreader", sessions()),
+            ("rawreader", raw()),
+        ],
+    )
 }
 
 /// A user that the API server knows.

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::rig;
 use flopwatch_api::artifact::Output;
-use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    ArtifactMetrics, CaptureId, EvictionLimits, Publication, SourceFile, Store, StoreError, StoreOptions, Swept,
+    ArtifactMetrics, CaptureId, EvictionLimits, Manifest, Publication, SourceFile, Store, StoreError, StoreOptions,
+    Swept,
 };
 use jiff::Timestamp;
 use prometheus::Registry;
@@ -31,21 +32,17 @@ impl Rig {
     }
 
     async fn open(&self) -> Store {
-        self.open_with(StoreOptions {
-            free_bytes_floor: 0,
-            ..StoreOptions::default()
-        })
-        .await
-        .unwrap()
+        self.open_with(rig::options()).await.unwrap()
     }
 
     async fn open_with(&self, options: StoreOptions) -> Result<Store, StoreError> {
-        Store::open(
-            self.root.path(),
-            options,
-            ArtifactMetrics::register(&Registry::new()).unwrap(),
-        )
-        .await
+        let metrics = ArtifactMetrics::register(&Registry::new()).unwrap();
+        Store::open(self.root.path(), options, metrics).await
+    }
+
+    /// Publishes a capture of one file.
+    async fn publish(&self, store: &Store, capture: &str, name: &str, content: &str) -> Result<Manifest, StoreError> {
+        store.publish(publication(capture), &[self.file(name, content)]).await
     }
 
     fn file(&self, name: &str, content: &str) -> SourceFile {
@@ -94,12 +91,7 @@ fn id(name: &str) -> CaptureId {
 fn publication(name: &str) -> Publication {
     Publication {
         capture: id(name),
-        session: SessionReference {
-            name: "session".into(),
-            id: "01234567".into(),
-        },
-        created: Timestamp::UNIX_EPOCH,
-        captured: Vec::new(),
+        ..rig::publication(name)
     }
 }
 
@@ -133,10 +125,8 @@ async fn a_deletion_keeps_what_another_capture_shares() {
     let rig = Rig::new();
     let store = rig.open().await;
     let shared = rig.file("shared.txt", "hello\n");
-    store
-        .publish(publication("a"), &[shared.clone(), rig.file("own.txt", "own")])
-        .await
-        .unwrap();
+    let files = [shared.clone(), rig.file("own.txt", "own")];
+    store.publish(publication("a"), &files).await.unwrap();
     store.publish(publication("b"), &[shared]).await.unwrap();
     assert_eq!(store.usage().await.unwrap().objects, 2);
     assert!(store.delete("team", "a").await.unwrap());
@@ -153,20 +143,11 @@ async fn a_deletion_keeps_what_another_capture_shares() {
 async fn a_crash_at_any_point_leaves_nothing_after_the_sweep() {
     let rig = Rig::new();
     let store = rig.open().await;
-    store
-        .publish(publication("live"), &[rig.file("keep.txt", "hello\n")])
-        .await
-        .unwrap();
-    store
-        .publish(publication("gone"), &[rig.file("drop.txt", "gone")])
-        .await
-        .unwrap();
+    rig.publish(&store, "live", "keep.txt", "hello\n").await.unwrap();
+    rig.publish(&store, "gone", "drop.txt", "gone").await.unwrap();
     drop(store);
-    let keep = rig
-        .stored()
-        .into_iter()
-        .filter(|path| path.contains("live") || path.contains(HELLO))
-        .collect::<Vec<_>>();
+    let mut keep = rig.stored();
+    keep.retain(|path| path.contains("live") || path.contains(HELLO));
     // While a copy is under way; between object and manifest; while object or manifest are renamed
     // into their place.
     fs::create_dir_all(rig.root.path().join("incoming")).unwrap();
@@ -178,13 +159,9 @@ async fn a_crash_at_any_point_leaves_nothing_after_the_sweep() {
 
     // Opening clears what was under way. The manifests all still stand.
     let store = rig.open().await;
-    assert!(
-        !rig.stored()
-            .iter()
-            .any(|path| path.contains('#') || path.contains("incoming")),
-        "{:?}",
-        rig.stored()
-    );
+    let mut left = rig.stored();
+    left.retain(|path| path.contains('#') || path.contains("incoming"));
+    assert!(left.is_empty(), "{left:?}");
     assert_eq!(store.list().await.unwrap().manifests.len(), 2);
     fs::write(rig.root.path().join("incoming/8"), "left by a cancelled task").unwrap();
     let live = HashSet::from([id("live")]);
@@ -206,10 +183,7 @@ async fn a_crash_at_any_point_leaves_nothing_after_the_sweep() {
 async fn a_capture_of_the_same_name_and_another_uid_is_another_capture() {
     let rig = Rig::new();
     let store = rig.open().await;
-    store
-        .publish(publication("a"), &[rig.file("f", "hello\n")])
-        .await
-        .unwrap();
+    rig.publish(&store, "a", "f", "hello\n").await.unwrap();
     let again = CaptureId {
         uid: "another".into(),
         ..id("a")
@@ -222,21 +196,14 @@ async fn a_capture_of_the_same_name_and_another_uid_is_another_capture() {
 async fn a_manifest_of_a_newer_version_keeps_its_objects_while_its_capture_lives() {
     let rig = Rig::new();
     let store = rig.open().await;
-    store
-        .publish(publication("newer"), &[rig.file("f", "hello\n")])
-        .await
-        .unwrap();
+    rig.publish(&store, "newer", "f", "hello\n").await.unwrap();
     let path = rig.root.path().join("captures/team/newer.json");
     fs::write(&path, r#"{"version": 2}"#).unwrap();
-    assert!(matches!(
-        store.get("team", "newer").await.unwrap_err(),
-        StoreError::Unreadable { .. }
-    ));
+    let error = store.get("team", "newer").await.unwrap_err();
+    assert!(matches!(error, StoreError::Unreadable { .. }), "{error}");
     assert_eq!(store.list().await.unwrap().unreadable.len(), 1);
-    assert_eq!(
-        store.sweep(&HashSet::from([id("newer")])).await.unwrap(),
-        Swept::default()
-    );
+    let swept = store.sweep(&HashSet::from([id("newer")])).await.unwrap();
+    assert_eq!(swept, Swept::default());
     assert_eq!(rig.stored().len(), 2);
     let swept = store.sweep(&HashSet::new()).await.unwrap();
     assert_eq!((swept.manifests, swept.objects), (1, 1));
@@ -246,28 +213,16 @@ async fn a_manifest_of_a_newer_version_keeps_its_objects_while_its_capture_lives
 #[tokio::test]
 async fn a_full_disk_refuses_and_keeps_nothing() {
     let rig = Rig::new();
-    let store = rig
-        .open_with(StoreOptions {
-            free_bytes_floor: u64::MAX,
-            ..StoreOptions::default()
-        })
-        .await
-        .unwrap();
-    let error = store
-        .publish(publication("a"), &[rig.file("f", "hello\n")])
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(
-            error,
-            StoreError::NoSpace {
-                needed: 6,
-                floor: u64::MAX,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let full = StoreOptions {
+        free_bytes_floor: u64::MAX,
+        ..StoreOptions::default()
+    };
+    let store = rig.open_with(full).await.unwrap();
+    let error = rig.publish(&store, "a", "f", "hello\n").await.unwrap_err();
+    let StoreError::NoSpace { needed, floor, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!((needed, floor), (6, u64::MAX));
     assert!(rig.stored().is_empty());
 }
 
@@ -303,10 +258,8 @@ async fn names_that_are_no_names_are_refused_before_anything_is_copied() {
         let error = store.publish(publication("a"), &[bad]).await.unwrap_err();
         assert!(matches!(error, StoreError::Manifest(_)), "{name}: {error}");
     }
-    store
-        .publish(publication("a"), &[good.clone(), good.clone()])
-        .await
-        .unwrap_err();
+    let twice = [good.clone(), good.clone()];
+    store.publish(publication("a"), &twice).await.unwrap_err();
     let outside = Publication {
         capture: CaptureId {
             namespace: "..".into(),
@@ -348,10 +301,8 @@ async fn publications_beside_each_other_all_stand() {
     }
     assert_eq!(store.list().await.unwrap().manifests.len(), 8);
     assert_eq!(store.usage().await.unwrap().objects, 9);
-    assert_eq!(
-        store.sweep(&names.iter().map(|name| id(name)).collect()).await.unwrap(),
-        Swept::default()
-    );
+    let live = names.iter().map(|name| id(name)).collect();
+    assert_eq!(store.sweep(&live).await.unwrap(), Swept::default());
 }
 
 #[tokio::test]
@@ -363,10 +314,8 @@ async fn the_limits_of_a_node_remove_the_oldest_and_keep_what_is_busy() {
             created: Timestamp::from_second(second).unwrap(),
             ..publication(name)
         };
-        store
-            .publish(publication, &[rig.file("timeline.h5", content)])
-            .await
-            .unwrap();
+        let files = [rig.file("timeline.h5", content)];
+        store.publish(publication, &files).await.unwrap();
     }
     let (none, busy) = (HashSet::new(), HashSet::from([id("a")]));
     let limits = |bytes: u64| EvictionLimits {

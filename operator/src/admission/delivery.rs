@@ -80,13 +80,8 @@ pub(crate) fn start(
     if mode != DeliveryMode::Auto {
         return (delivering, Box::pin(std::future::pending()));
     }
-    let mut changes = follow(
-        Api::all(client.clone()),
-        watcher::Config::default(),
-        prune,
-        writer,
-        metrics.clone(),
-    );
+    let (api, config) = (Api::all(client.clone()), watcher::Config::default());
+    let mut changes = follow(api, config, prune, writer, metrics.clone());
     let templates = Api::namespaced(client.clone(), namespace);
     let discovery = async move {
         let nodes = async { while changes.next().await.is_some() {} };

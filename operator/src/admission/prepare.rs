@@ -411,4 +411,4 @@ fn append(operations: &mut Vec<PatchOperation>, path: &[&str], exists: bool, val
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -15,27 +15,20 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::admission::entrypoint::EntrypointMode;
-use crate::admission::prepare::Delivery;
+
+fn session(annotations: Value) -> Value {
+    json!({
+        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+        "metadata": {"name": "s", "annotations": annotations}, "spec": {"not": "valid, and not ours to judge"}
+    })
+}
 
 fn reviewer(server: &ApiServer) -> Arc<Reviewer> {
     let metrics = Metrics::new().unwrap();
     Arc::new(Reviewer {
         client: server.client("default"),
         gateway: gateway_user("flopwatch"),
-        prepare: PrepareOptions {
-            launcher_image: "agent:1".into(),
-            tools_image: "nsys:1".into(),
-            tools_path: "/opt/nsys/target-linux-x64".into(),
-            ncu: None,
-            image_pull_policy: None,
-            version: "0.1.0".into(),
-            tools_bytes: 200 << 20,
-            run_size_limit: None,
-            min_memory_bytes: 64 << 20,
-            entrypoints: EntrypointMode::Off,
-            delivery: Delivery::Copy,
-        },
+        prepare: crate::admission::prepare::tests::options(),
         delivering: Delivering::copying(),
         lookup: EntrypointLookup::new(Vec::new(), metrics.clone()),
         metrics,
@@ -71,8 +64,8 @@ async fn admit(path: &str, review: Value) -> (Value, Value) {
     assert_eq!(status, StatusCode::OK, "{body}");
     let answer: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(
-        (&answer["response"]["uid"], &answer["response"]["allowed"]),
-        (&json!("review-1"), &json!(true))
+        json!([answer["response"]["uid"], answer["response"]["allowed"]]),
+        json!(["review-1", true])
     );
     if let Some(patch) = answer["response"].get("patch") {
         // JSON's form of bytes; the API server reads it as it reads base64.
@@ -163,12 +156,6 @@ async fn an_opted_in_pod_is_prepared_and_an_unprepared_container_is_warned_about
 
 #[tokio::test]
 async fn a_session_says_who_created_it_whatever_its_creator_and_others_write() {
-    let session = |annotations: Value| {
-        json!({
-            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
-            "metadata": {"name": "s", "annotations": annotations}, "spec": {"not": "valid, and not ours to judge"}
-        })
-    };
     let forged = session(json!({REQUESTED_BY_ANNOTATION: "root"}));
     let (stored, _) = admit("/mutate-sessions", review("CREATE", "ada", forged.clone(), Value::Null)).await;
     assert_eq!(stored["metadata"]["annotations"][REQUESTED_BY_ANNOTATION], "ada");
@@ -179,23 +166,13 @@ async fn a_session_says_who_created_it_whatever_its_creator_and_others_write() {
 #[tokio::test]
 async fn the_session_of_an_alert_says_who_told_of_it_and_nobody_but_the_gateway_says_so() {
     let gateway = "system:serviceaccount:flopwatch:flopwatch-gateway";
-    let session = |annotations: Value| {
-        json!({
-            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
-            "metadata": {"name": "s", "annotations": annotations}, "spec": {}
-        })
-    };
-    let of_alert =
-        session(json!({REQUESTED_BY_ANNOTATION: "alertmanager", TRIGGER_ANNOTATION: "Slow/0badcafe0badcafe"}));
+    let trigger = "Slow/0badcafe0badcafe";
+    let of_alert = session(json!({REQUESTED_BY_ANNOTATION: "alertmanager", TRIGGER_ANNOTATION: trigger}));
     for (user, annotations, expected) in [
         (gateway, of_alert.clone(), "alertmanager"),
         ("ada", of_alert, "ada"),
         (gateway, session(json!({REQUESTED_BY_ANNOTATION: "root"})), gateway),
-        (
-            gateway,
-            session(json!({TRIGGER_ANNOTATION: "Slow/0badcafe0badcafe"})),
-            gateway,
-        ),
+        (gateway, session(json!({TRIGGER_ANNOTATION: trigger})), gateway),
     ] {
         let (stored, _) = admit("/mutate-sessions", review("CREATE", user, annotations, Value::Null)).await;
         assert_eq!(
@@ -206,8 +183,6 @@ async fn the_session_of_an_alert_says_who_told_of_it_and_nobody_but_the_gateway_
 }
 
 mod crate_tests {
-    use std::collections::BTreeMap;
-
     use k8s_openapi::ByteString;
     use k8s_openapi::api::core::v1::Secret;
     use rustls::pki_types::ServerName;
@@ -233,16 +208,12 @@ mod crate_tests {
 
     /// What the leaf is served with, and when it ends.
     fn served(leaf: &Leaf) -> (Arc<rustls::ServerConfig>, f64) {
-        let data: BTreeMap<String, ByteString> = leaf
-            .to_secret()
-            .into_iter()
-            .map(|(key, value)| (key, ByteString(value)))
-            .collect();
-        let (config, expiry) = crate::serve::server_config(&Secret {
-            data: Some(data),
+        let data = leaf.to_secret().into_iter();
+        let secret = Secret {
+            data: Some(data.map(|(key, value)| (key, ByteString(value))).collect()),
             ..Secret::default()
-        })
-        .unwrap();
+        };
+        let (config, expiry) = crate::serve::server_config(&secret).unwrap();
         (Arc::new(config), expiry)
     }
 
@@ -262,55 +233,35 @@ mod crate_tests {
         for certificate in rustls::pki_types::CertificateDer::pem_slice_iter(leaf.bundle.as_bytes()) {
             roots.add(certificate.unwrap()).unwrap();
         }
-        let config = rustls::ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let config = rustls::ClientConfig::builder().with_root_certificates(roots);
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config.with_no_client_auth()));
         let stream = tokio::net::TcpStream::connect(address).await.ok()?;
-        let mut stream = connector
-            .connect(ServerName::try_from("admission.test").unwrap(), stream)
-            .await
-            .ok()?;
-        stream
-            .write_all(b"POST /mutate-pods HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-            .await
-            .unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.ok();
-        assert!(
-            answer.starts_with(b"HTTP/1.1 400"),
-            "{}",
-            String::from_utf8_lossy(&answer)
-        );
+        let name = ServerName::try_from("admission.test").unwrap();
+        let mut stream = connector.connect(name, stream).await.ok()?;
+        let request = b"POST /mutate-pods HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.ok();
+        let answer = String::from_utf8_lossy(&bytes);
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
         stream.get_ref().1.peer_certificates().map(|chain| chain[0].to_vec())
     }
 
     #[tokio::test]
     async fn readiness_waits_for_a_certificate_and_a_new_one_is_served_without_a_restart() {
         drop(rustls::crypto::ring::default_provider().install_default());
-        let first = material(
-            &Material::default(),
-            &Decision {
-                authority: true,
-                webhook: true,
-                gateway: false,
-                controller: true,
-            },
-        );
-        let second = material(
-            &first,
-            &Decision {
-                authority: false,
-                webhook: true,
-                gateway: false,
-                controller: false,
-            },
-        );
+        let decision = |all: bool| Decision {
+            authority: all,
+            webhook: true,
+            gateway: false,
+            controller: all,
+        };
+        let first = material(&Material::default(), &decision(true));
+        let second = material(&first, &decision(false));
         let (first, second) = (first.webhook.unwrap(), second.webhook.unwrap());
-        let address = std::net::TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap();
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
         let (sender, receiver) = watch::channel(None);
         let (readiness, stop) = (Readiness::default(), CancellationToken::new());
         let server = tokio::spawn(serve(

@@ -154,16 +154,17 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
 
+    const LINE: [&str; 4] = [
+        "flopwatch-operator",
+        "admission",
+        "--launcher-image=a",
+        "--tools-image=b",
+    ];
+
     #[test]
     fn the_look_up_is_off_unless_asked_for() {
         let mode = |flags: &[&str]| {
-            let line = [
-                "flopwatch-operator",
-                "admission",
-                "--launcher-image=a",
-                "--tools-image=b",
-            ];
-            match Cli::parse_from(line.iter().chain(flags)).command {
+            match Cli::parse_from(LINE.iter().chain(flags)).command {
                 Command::Admission(args) => args.options().prepare.entrypoints,
                 other => panic!("{other:?}"),
             }
@@ -176,13 +177,7 @@ mod tests {
     #[test]
     fn there_is_no_nsight_compute_unless_an_image_is_named() {
         let ncu = |flags: &[&str]| {
-            let line = [
-                "flopwatch-operator",
-                "admission",
-                "--launcher-image=a",
-                "--tools-image=b",
-            ];
-            match Cli::try_parse_from(line.iter().chain(flags)).map(|cli| cli.command) {
+            match Cli::try_parse_from(LINE.iter().chain(flags)).map(|cli| cli.command) {
                 Ok(Command::Admission(args)) => Ok(args.options().prepare.ncu),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => Err(error),
@@ -192,22 +187,14 @@ mod tests {
         let named = ncu(&["--ncu-image=c", "--ncu-path=/opt/2024.1/"]).unwrap().unwrap();
         assert_eq!((named.image.as_str(), named.path.as_str()), ("c", "/opt/2024.1"));
         for path in ["opt/ncu", "/", "/opt/../ncu"] {
-            assert!(
-                ncu(&["--ncu-image=c", &format!("--ncu-path={path}")]).is_err(),
-                "{path}"
-            );
+            let option = format!("--ncu-path={path}");
+            assert!(ncu(&["--ncu-image=c", &option]).is_err(), "{path}");
         }
     }
 
     #[test]
     fn a_tools_path_of_another_name_is_refused_at_the_start() {
-        let line = [
-            "flopwatch-operator",
-            "admission",
-            "--launcher-image=a",
-            "--tools-image=b",
-            "--tools-path=/opt/nsys",
-        ];
+        let line = LINE.iter().chain(&["--tools-path=/opt/nsys"]);
         assert!(Cli::try_parse_from(line).is_err());
     }
 }

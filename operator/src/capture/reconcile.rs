@@ -14,12 +14,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
-use kube::{Resource as _, ResourceExt as _};
+use kube::{Resource as _, ResourceExt};
+use serde_json::{Value, json};
 
 use crate::capture::node::NodeHealth;
 use crate::capture::plan::{Surroundings, plan};
 use crate::controller::context::Context;
-use crate::deadline::{CallError, bounded};
+use crate::deadline::{CallError, bounded, ignore_not_found, merge};
 
 /// Runs one pass over a capture, and answers when the next one is due.
 pub async fn reconcile(capture: Arc<Capture>, context: Arc<Context>) -> Action {
@@ -115,7 +116,7 @@ async fn declare_lost(capture: &Capture, message: String, api: &Api<Capture>) ->
         last_transition_time: Time(Timestamp::from_second(now.as_second()).unwrap_or(now)),
         observed_generation: capture.metadata.generation,
     };
-    let patch = serde_json::json!({
+    let patch = json!({
         "apiVersion": Capture::api_version(&()),
         "kind": Capture::kind(&()),
         // The version: an agent that ended the capture meanwhile goes first.
@@ -124,46 +125,24 @@ async fn declare_lost(capture: &Capture, message: String, api: &Api<Capture>) ->
     });
     let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
     let name = capture.name_any();
-    ignore_not_found(
-        bounded(
-            "declaring a capture lost",
-            api.patch_status(&name, &params, &Patch::Apply(&patch)),
-        )
-        .await,
-    )
+    let patch = Patch::Apply(&patch);
+    let declared = api.patch_status(&name, &params, &patch);
+    ignore_not_found(bounded("declaring a capture lost", declared).await)
 }
 
 /// Removes the capture's finalizer, and leaves other finalizers as they are.
 async fn release(capture: &Capture, api: &Api<Capture>) -> Result<(), CallError> {
-    let kept: Vec<&String> = capture
-        .finalizers()
-        .iter()
-        .filter(|finalizer| *finalizer != CAPTURE_FINALIZER)
-        .collect();
-    let patch = serde_json::json!({
-        "metadata": {"resourceVersion": capture.resource_version(), "finalizers": kept},
-    });
-    let params = PatchParams {
-        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let name = capture.name_any();
-    ignore_not_found(
-        bounded(
-            "taking a capture's finalizer off",
-            api.patch(&name, &params, &Patch::Merge(&patch)),
-        )
-        .await,
-    )
+    let (name, params) = (capture.name_any(), merge());
+    let patch = Patch::Merge(without_finalizer(capture));
+    let taken = api.patch(&name, &params, &patch);
+    ignore_not_found(bounded("taking a capture's finalizer off", taken).await)
 }
 
-/// Treats the error that the capture is gone as success.
-fn ignore_not_found(result: Result<Capture, CallError>) -> Result<(), CallError> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(error),
-    }
+/// The patch that removes a capture's finalizer from the version that was read.
+pub(crate) fn without_finalizer(capture: &impl ResourceExt) -> Value {
+    let finalizers = capture.finalizers().iter();
+    let kept: Vec<&String> = finalizers.filter(|finalizer| *finalizer != CAPTURE_FINALIZER).collect();
+    json!({"metadata": {"resourceVersion": capture.resource_version(), "finalizers": kept}})
 }
 
 #[cfg(test)]

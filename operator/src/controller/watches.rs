@@ -201,13 +201,8 @@ fn config() -> watcher::Config {
 }
 
 async fn watch_schedules(client: &Client, writer: Writer<ProfilingSchedule>, context: &Context, queues: &Queues) {
-    let mut changes = follow(
-        Api::all(client.clone()),
-        config(),
-        prune::unmanaged,
-        writer,
-        context.metrics.clone(),
-    );
+    let api = Api::all(client.clone());
+    let mut changes = follow(api, config(), prune::unmanaged, writer, context.metrics.clone());
     while let Some(change) = changes.next().await {
         match change {
             Change::Applied(schedule) => queues.schedule(ObjectRef::from_obj(&schedule)).await,
@@ -227,13 +222,8 @@ fn forget_schedule(schedule: &ProfilingSchedule, context: &Context) {
 }
 
 async fn watch_sessions(client: &Client, writer: Writer<ProfilingSession>, context: &Context, queues: &Queues) {
-    let changes = follow(
-        Api::all(client.clone()),
-        config(),
-        prune::unmanaged,
-        writer,
-        context.metrics.clone(),
-    );
+    let api = Api::all(client.clone());
+    let changes = follow(api, config(), prune::unmanaged, writer, context.metrics.clone());
     each(changes, queues, async |session: ProfilingSession| {
         queues.session(ObjectRef::from_obj(&session)).await;
         if let Some(schedule) = session.labels().get(SCHEDULE_LABEL) {
@@ -245,13 +235,8 @@ async fn watch_sessions(client: &Client, writer: Writer<ProfilingSession>, conte
 }
 
 async fn watch_captures(client: &Client, writer: Writer<Capture>, context: &Context, queues: &Queues) {
-    let changes = follow(
-        Api::all(client.clone()),
-        config(),
-        prune::unmanaged,
-        writer,
-        context.metrics.clone(),
-    );
+    let api = Api::all(client.clone());
+    let changes = follow(api, config(), prune::unmanaged, writer, context.metrics.clone());
     each(changes, queues, async |capture: Capture| {
         if !is_being_released(&capture) {
             let uid = capture.metadata.uid.as_deref().unwrap_or_default();
@@ -259,48 +244,38 @@ async fn watch_captures(client: &Client, writer: Writer<Capture>, context: &Cont
         }
         queues.capture(ObjectRef::from_obj(&capture)).await;
         let namespace = capture.namespace().unwrap_or_default();
-        queues
-            .session(ObjectRef::new(&capture.spec.session_ref.name).within(&namespace))
-            .await;
+        let session = ObjectRef::new(&capture.spec.session_ref.name);
+        queues.session(session.within(&namespace)).await;
         if context.namespace_limit.is_some() && Phase::of(&capture).has_ended() {
             // It may have left its place to a session that waits for one.
-            let waits = |session: &ProfilingSession| {
-                session.metadata.namespace == capture.metadata.namespace && is_choosing(session)
-            };
-            for session in context.stores.sessions.state_filter(waits) {
-                queues.session(ObjectRef::from_obj(session.as_ref())).await;
-            }
+            queue_choosing(capture.metadata.namespace.as_deref(), context, queues).await;
         }
     })
     .await;
 }
 
 async fn watch_pods(client: &Client, writer: Writer<Pod>, context: &Context, queues: &Queues) {
-    let changes = follow(
-        Api::all(client.clone()),
-        config(),
-        prune::pod,
-        writer,
-        context.metrics.clone(),
-    );
+    let api = Api::all(client.clone());
+    let changes = follow(api, config(), prune::pod, writer, context.metrics.clone());
     each(changes, queues, async |pod: Pod| {
         if preparation_failure(&pod).is_some() || unprepared(&pod).is_some() {
             queues.failed_preparations.notify_one();
         }
-        let waits =
-            |session: &ProfilingSession| session.metadata.namespace == pod.metadata.namespace && is_choosing(session);
-        for session in context.stores.sessions.state_filter(waits) {
-            queues.session(ObjectRef::from_obj(session.as_ref())).await;
-        }
-        for schedule in context
-            .stores
-            .schedules
-            .state_filter(|schedule| concerns(schedule, &pod))
-        {
+        queue_choosing(pod.metadata.namespace.as_deref(), context, queues).await;
+        let schedules = &context.stores.schedules;
+        for schedule in schedules.state_filter(|schedule| concerns(schedule, &pod)) {
             queues.schedule(ObjectRef::from_obj(schedule.as_ref())).await;
         }
     })
     .await;
+}
+
+/// Queues the sessions of a namespace that still choose their targets.
+async fn queue_choosing(namespace: Option<&str>, context: &Context, queues: &Queues) {
+    let waits = |session: &ProfilingSession| session.metadata.namespace.as_deref() == namespace && is_choosing(session);
+    for session in context.stores.sessions.state_filter(waits) {
+        queues.session(ObjectRef::from_obj(session.as_ref())).await;
+    }
 }
 
 /// Whether a schedule may profile a pod.
@@ -312,13 +287,8 @@ fn concerns(schedule: &ProfilingSchedule, pod: &Pod) -> bool {
 }
 
 async fn watch_nodes(client: &Client, writer: Writer<Node>, context: &Context, queues: &Queues) {
-    let changes = follow(
-        Api::all(client.clone()),
-        config(),
-        prune::node,
-        writer,
-        context.metrics.clone(),
-    );
+    let api = Api::all(client.clone());
+    let changes = follow(api, config(), prune::node, writer, context.metrics.clone());
     each(changes, queues, async |node: Node| {
         queue_captures_on(node.metadata.name, context, queues).await;
         let captures = &context.stores.captures;
@@ -340,13 +310,8 @@ async fn watch_agents(
     queues: &Queues,
 ) {
     let api = Api::namespaced(client.clone(), &options.namespace);
-    let changes = follow(
-        api,
-        config().labels(&options.agent_selector),
-        prune::pod,
-        writer,
-        context.metrics.clone(),
-    );
+    let agents = config().labels(&options.agent_selector);
+    let changes = follow(api, agents, prune::pod, writer, context.metrics.clone());
     each(changes, queues, async |pod: Pod| {
         queue_captures_on(pod.spec.and_then(|spec| spec.node_name), context, queues).await;
     })
@@ -355,11 +320,8 @@ async fn watch_agents(
 
 async fn queue_captures_on(node: Option<String>, context: &Context, queues: &Queues) {
     let Some(node) = node else { return };
-    for capture in context
-        .stores
-        .captures
-        .state_filter(|capture| capture.spec.node_name == node && is_held(capture))
-    {
+    let held = |capture: &Capture| capture.spec.node_name == node && is_held(capture);
+    for capture in context.stores.captures.state_filter(held) {
         queues.capture(ObjectRef::from_obj(capture.as_ref())).await;
     }
 }

@@ -28,7 +28,7 @@ use flopwatch_test_harness::{Fault, Verb};
 use serde_json::{Value, json};
 
 use self::cluster::Controller;
-use self::rig::{Rig, artifacts, timeline_content};
+use self::rig::{Rig, artifacts, column, timeline_content};
 
 const PATHS: [&str; 5] = [
     "/api/profiling/session/0badcafe",
@@ -37,6 +37,8 @@ const PATHS: [&str; 5] = [
     "/api/profiling/timeline/0badcafe.h5",
     "/api/profiling/timeline/0badcafe/status",
 ];
+
+const EVENTS: &str = "/api/profiling/session/0badcafe/events";
 
 #[test]
 fn the_document_is_committed() {
@@ -73,18 +75,14 @@ async fn whoever_shows_no_known_token_is_told_to() {
     for path in PATHS.iter().chain(&["/api/profiling/sessions"]) {
         for token in [None, Some("nobody"), Some(gateway.as_str())] {
             let answer = rig.ask("GET", path, token, &[], "").await;
-            assert_eq!(
-                (answer.status, answer.reason().as_str()),
-                (401, "Unauthenticated"),
-                "{path}"
-            );
+            assert_eq!(answer.told(), "401 Unauthenticated", "{path}");
             assert!(answer.header("www-authenticate").starts_with("Bearer"), "{answer:?}");
         }
     }
     let run = rig.ask("POST", "/api/profiling/run", None, &[], "{}").await;
     assert_eq!(run.status, 401);
     let twice = [("Authorization", "Bearer reader")];
-    assert_eq!(rig.ask("GET", PATHS[0], Some("admin"), &twice, "").await.status, 401);
+    assert_eq!(rig.get_with(PATHS[0], "admin", &twice).await.status, 401);
 }
 
 #[tokio::test]
@@ -92,13 +90,13 @@ async fn whoever_may_not_learns_nothing_about_what_there_is() {
     let rig = Rig::new().await;
     for path in PATHS {
         let known = rig.get(path, "stranger").await;
-        assert_eq!((known.status, known.reason().as_str()), (403, "Forbidden"), "{path}");
+        assert_eq!(known.told(), "403 Forbidden", "{path}");
         let unknown = rig.get(&path.replace("0badcafe", "00000000"), "stranger").await;
         assert_eq!((unknown.status, unknown.body), (known.status, known.body), "{path}");
     }
     // Who may get every session may know that there is none.
-    assert_eq!(rig.get("/api/profiling/session/00000000", "admin").await.status, 404);
-    assert_eq!(rig.get("/api/profiling/session/00000000", "reader").await.status, 403);
+    assert_eq!(rig.status("/api/profiling/session/00000000", "admin").await, 404);
+    assert_eq!(rig.status("/api/profiling/session/00000000", "reader").await, 403);
 }
 
 #[tokio::test]
@@ -107,7 +105,7 @@ async fn a_review_that_fails_lets_nobody_in() {
     let server = &rig.cluster.server;
     server.fail(usize::MAX, Verb::Create, "tokenreviews", Fault::Code(500));
     let answer = rig.get(PATHS[0], "admin").await;
-    assert_eq!((answer.status, answer.reason().as_str()), (503, "ApiServer"));
+    assert_eq!(answer.told(), "503 ApiServer");
     assert_eq!(answer.header("retry-after"), "2");
 }
 
@@ -128,23 +126,20 @@ async fn a_run_is_a_session_made_with_the_callers_own_token() {
         (made.user.as_deref(), &made.body["spec"]["durationSeconds"]),
         (Some("admin"), &json!(5))
     );
-    let read = rig.get("/api/profiling/session/00000000", "admin").await.json();
+    let read = rig.json("/api/profiling/session/00000000", "admin").await;
     assert_eq!(
-        (&read["request"], &read["status"]),
-        (&json!({"solver": "cg"}), &json!("pending"))
+        json!([read["request"], read["status"]]),
+        json!([{"solver": "cg"}, "pending"])
     );
 
     let refused = rig.post("/api/profiling/run", "reader", &request).await;
-    assert_eq!((refused.status, refused.reason().as_str()), (403, "Refused"));
+    assert_eq!(refused.told(), "403 Refused");
     let too_long = json!({
         "mode": "auto", "target": {"namespace": "team", "pod": "train"}, "options": {"duration_seconds": 301}
     });
     let refused = rig.post("/api/profiling/run", "admin", &too_long).await;
     assert_eq!(refused.status, 422);
-    assert!(
-        refused.json()["detail"].as_str().unwrap().contains("durationSeconds"),
-        "{refused:?}"
-    );
+    assert!(refused.detail().contains("durationSeconds"), "{refused:?}");
     assert_eq!(rig.post("/api/profiling/run", "nobody", &request).await.status, 401);
     assert_eq!(rig.cluster.done(Verb::Create).len(), 1);
 }
@@ -159,28 +154,15 @@ async fn a_run_that_is_none_is_a_bad_request() {
         json!({"mode": "x", "target": {"namespace": "a", "pod": "b"}}),
     ] {
         let answer = rig.post("/api/profiling/run", "admin", &body).await;
-        assert_eq!((answer.status, answer.reason().as_str()), (400, "BadRequest"), "{body}");
+        assert_eq!(answer.told(), "400 BadRequest", "{body}");
     }
     let json = [("Content-Type", "application/json")];
-    assert_eq!(
-        rig.ask("POST", "/api/profiling/run", Some("admin"), &json, "{")
-            .await
-            .status,
-        400
-    );
-    assert_eq!(
-        rig.ask("POST", "/api/profiling/run", Some("admin"), &[], "{}")
-            .await
-            .status,
-        415
-    );
     let long = format!("\"{}\"", "x".repeat(70_000));
-    assert_eq!(
-        rig.ask("POST", "/api/profiling/run", Some("admin"), &json, &long)
-            .await
-            .status,
-        413
-    );
+    for (headers, body, status) in [(&json[..], "{", 400), (&[], "{}", 415), (&json, long.as_str(), 413)] {
+        let run = "/api/profiling/run";
+        let answer = rig.ask("POST", run, Some("admin"), headers, body).await;
+        assert_eq!(answer.status, status, "{body:.9}");
+    }
     assert_eq!(rig.cluster.done(Verb::Create), []);
 }
 
@@ -190,11 +172,8 @@ async fn a_run_that_no_controller_takes_up_names_the_session() {
     *rig.cluster.controller.lock().unwrap() = Controller::Sleeps;
     let request = json!({"mode": "auto", "target": {"namespace": "team", "pod": "train"}});
     let answer = rig.post("/api/profiling/run", "admin", &request).await;
-    assert_eq!((answer.status, answer.reason().as_str()), (503, "NotTakenUp"));
-    assert!(
-        answer.json()["detail"].as_str().unwrap().contains("team/run-0"),
-        "{answer:?}"
-    );
+    assert_eq!(answer.told(), "503 NotTakenUp");
+    assert!(answer.detail().contains("team/run-0"), "{answer:?}");
 }
 
 #[tokio::test]
@@ -206,15 +185,13 @@ async fn lists_are_paged_and_filtered() {
         rig.session(namespace, &format!("s{at}"), &format!("{at:08x}"), minute, succeeded);
     }
     let ids = |page: &Value| -> Vec<String> {
-        let sessions = page["sessions"].as_array().unwrap().iter();
-        sessions
-            .map(|session| session["session_id"].as_str().unwrap().to_owned())
-            .collect()
+        let ids = column(&page["sessions"], "session_id").into_iter();
+        ids.map(|id| id.as_str().unwrap().to_owned()).collect()
     };
     let mut seen = Vec::new();
     let mut path = "/api/profiling/sessions?limit=7".to_owned();
     for expected in [7, 7, 7, 4] {
-        let page = rig.get(&path, "admin").await.json();
+        let page = rig.json(&path, "admin").await;
         assert_eq!((ids(&page).len(), &page["total"]), (expected, &json!(25)));
         seen.extend(ids(&page));
         path = format!(
@@ -255,26 +232,16 @@ async fn lists_are_paged_and_filtered() {
 #[tokio::test]
 async fn a_session_says_where_it_stands_and_what_its_captures_published() {
     let rig = Rig::new().await;
-    let session = rig.get(PATHS[0], "reader").await.json();
+    let session = rig.json(PATHS[0], "reader").await;
     assert_eq!(
-        (
-            &session["mode"],
-            &session["status"],
-            &session["requested_by"],
-            &session["reason"]
-        ),
-        (
-            &json!("nsys"),
-            &json!("completed"),
-            &json!("alice"),
-            &json!("Succeeded")
-        )
+        json!([session["mode"], session["status"], session["requested_by"], session["reason"]]),
+        json!(["nsys", "completed", "alice", "Succeeded"])
     );
     assert_eq!(session["captures"][0]["artifacts"].as_array().unwrap().len(), 3);
-    let status = rig.get(PATHS[4], "reader").await.json();
+    let status = rig.json(PATHS[4], "reader").await;
     assert_eq!(
-        (&status["status"], &status["capture"]),
-        (&json!("ready"), &json!("train-a"))
+        json!([status["status"], status["capture"]]),
+        json!(["ready", "train-a"])
     );
 }
 
@@ -300,22 +267,16 @@ async fn an_artifact_comes_from_the_agent_whole_in_parts_or_not_again() {
         (whole.header("content-length"), tag.as_str())
     );
 
-    let part = rig
-        .ask("GET", path, Some("reader"), &[("Range", "bytes=100-299")], "")
-        .await;
+    let part = rig.get_with(path, "reader", &[("Range", "bytes=100-299")]).await;
     assert_eq!((part.status, part.header("content-length")), (206, "200"));
     assert_eq!(part.header("content-range"), format!("bytes 100-299/{}", content.len()));
     assert_eq!(part.body, content[100..300]);
     let other = [("Range", "bytes=0-0"), ("If-Range", "\"other\"")];
-    assert_eq!(rig.ask("GET", path, Some("reader"), &other, "").await.status, 200);
+    assert_eq!(rig.get_with(path, "reader", &other).await.status, 200);
 
-    let again = rig
-        .ask("GET", path, Some("reader"), &[("If-None-Match", &tag)], "")
-        .await;
+    let again = rig.get_with(path, "reader", &[("If-None-Match", &tag)]).await;
     assert_eq!((again.status, again.body.len()), (304, 0));
-    let outside = rig
-        .ask("GET", path, Some("reader"), &[("Range", "bytes=99999999-")], "")
-        .await;
+    let outside = rig.get_with(path, "reader", &[("Range", "bytes=99999999-")]).await;
     assert_eq!(outside.status, 416);
     assert_eq!(outside.header("content-range"), format!("bytes */{}", content.len()));
     assert_eq!(rig.get(PATHS[2], "reader").await.body, b"{}");
@@ -326,7 +287,7 @@ async fn a_raw_capture_needs_a_right_of_its_own() {
     let rig = Rig::new().await;
     let path = "/api/profiling/session/0badcafe/artifacts/capture.nsys-rep";
     let refused = rig.get(path, "reader").await;
-    assert_eq!((refused.status, refused.reason().as_str()), (403, "RawForbidden"));
+    assert_eq!(refused.told(), "403 RawForbidden");
     assert_eq!(rig.get(path, "raw-reader").await.body, b"secret");
 }
 
@@ -336,22 +297,12 @@ async fn one_of_several_captures_must_be_named() {
     rig.capture("train-b", "https://127.0.0.1:1/x", &artifacts());
     for path in &PATHS[1..] {
         let several = rig.get(path, "reader").await;
-        assert_eq!(
-            (several.status, several.reason().as_str()),
-            (409, "SeveralCaptures"),
-            "{path}"
-        );
+        assert_eq!(several.told(), "409 SeveralCaptures", "{path}");
         assert_eq!(several.json()["captures"], json!(["train-a", "train-b"]));
-        assert_eq!(
-            rig.get(&format!("{path}?capture=train-a"), "reader").await.status,
-            200,
-            "{path}"
-        );
-        assert_eq!(
-            rig.get(&format!("{path}?capture=train-c"), "reader").await.status,
-            404,
-            "{path}"
-        );
+        for (capture, status) in [("train-a", 200), ("train-c", 404)] {
+            let found = rig.status(&format!("{path}?capture={capture}"), "reader").await;
+            assert_eq!(found, status, "{path} {capture}");
+        }
     }
 }
 
@@ -360,23 +311,20 @@ async fn what_is_not_there_yet_or_no_longer_is_said() {
     let rig = Rig::new().await;
     rig.session("team", "empty", "00000001", 1, "Unknown");
     let none = rig.get("/api/profiling/timeline/00000001.h5", "reader").await;
-    assert_eq!((none.status, none.reason().as_str()), (409, "NotReady"));
+    assert_eq!(none.told(), "409 NotReady");
     let status = rig.get("/api/profiling/timeline/00000001/status", "reader").await;
     assert_eq!(
         (status.status, status.json()),
-        (
-            200,
-            json!({"session_id": "00000001", "capture": null, "status": "pending"})
-        )
+        (200, json!({"session_id": "00000001", "capture": null, "status": "pending"}))
     );
     rig.capture("train-a", "https://127.0.0.1:1/x", &json!([]));
-    assert_eq!(rig.get(PATHS[3], "reader").await.status, 404);
-    assert_eq!(rig.get(PATHS[4], "reader").await.json()["status"], "absent");
+    assert_eq!(rig.status(PATHS[3], "reader").await, 404);
+    assert_eq!(rig.json(PATHS[4], "reader").await["status"], "absent");
     // In the status and not in the agent's store.
     let gone = json!([{"name": "gone.h5", "type": "Timeline", "bytes": 1, "sha256": "0".repeat(64), "mediaType": ""}]);
     rig.capture("train-a", &format!("https://{}/x", rig.agent.address), &gone);
     let path = "/api/profiling/session/0badcafe/artifacts/gone.h5";
-    assert_eq!(rig.get(path, "reader").await.status, 404);
+    assert_eq!(rig.status(path, "reader").await, 404);
 }
 
 #[tokio::test]
@@ -386,23 +334,13 @@ async fn an_agent_that_is_gone_or_holds_something_else_gives_no_artifact() {
         std::fs::write(object.unwrap().path(), b"no").unwrap();
     }
     let corrupt = rig.get(PATHS[3], "reader").await;
-    assert_eq!(
-        (corrupt.status, corrupt.reason().as_str()),
-        (502, "Agent"),
-        "{corrupt:?}"
-    );
-    assert!(
-        corrupt.json()["detail"].as_str().unwrap().contains("Corrupt"),
-        "{corrupt:?}"
-    );
+    assert_eq!(corrupt.told(), "502 Agent", "{corrupt:?}");
+    assert!(corrupt.detail().contains("Corrupt"), "{corrupt:?}");
     // A port of loopback that nobody listens on.
-    let free = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    rig.capture("train-a", &format!("https://{free}/x"), &artifacts());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    rig.capture("train-a", &format!("https://{}/x", free.unwrap()), &artifacts());
     let gone = rig.get(PATHS[3], "reader").await;
-    assert_eq!((gone.status, gone.reason().as_str()), (503, "AgentUnreachable"));
+    assert_eq!(gone.told(), "503 AgentUnreachable");
 }
 
 #[tokio::test]
@@ -410,17 +348,9 @@ async fn only_a_holder_of_an_agents_certificate_sees_the_token() {
     let rig = Rig::new().await;
     let impostor = Rig::new().await;
     // Another authority's certificate for the same name.
-    rig.capture(
-        "train-a",
-        &format!("https://{}/x", impostor.agent.address),
-        &artifacts(),
-    );
+    rig.capture("train-a", &impostor.agent_url(), &artifacts());
     let answer = rig.get(PATHS[3], "reader").await;
-    assert_eq!(
-        (answer.status, answer.reason().as_str()),
-        (503, "AgentUnreachable"),
-        "{answer:?}"
-    );
+    assert_eq!(answer.told(), "503 AgentUnreachable", "{answer:?}");
     for url in [
         "http://127.0.0.1:1/x",
         "https://localhost:1/x",
@@ -450,11 +380,8 @@ async fn paths_lead_nowhere_else() {
         assert!(matches!(answer.status, 400 | 404), "{name}: {answer:?}");
         assert_eq!(answer.header("x-injected"), "");
     }
-    assert_eq!(
-        rig.get("/api/profiling/timeline/0badcafe.xml", "admin").await.status,
-        400
-    );
-    assert_eq!(rig.get("/api/profiling/../secrets", "admin").await.status, 404);
+    assert_eq!(rig.status("/api/profiling/timeline/0badcafe.xml", "admin").await, 400);
+    assert_eq!(rig.status("/api/profiling/../secrets", "admin").await, 404);
     assert_eq!(rig.ask("PUT", PATHS[0], Some("admin"), &[], "").await.status, 405);
 }
 
@@ -462,7 +389,7 @@ async fn paths_lead_nowhere_else() {
 async fn a_session_is_deleted_with_the_callers_own_token() {
     let rig = Rig::new().await;
     let refused = rig.ask("DELETE", PATHS[0], Some("reader"), &[], "").await;
-    assert_eq!((refused.status, refused.reason().as_str()), (403, "Refused"));
+    assert_eq!(refused.told(), "403 Refused");
     assert_eq!(
         rig.ask("DELETE", PATHS[0], Some("stranger"), &[], "").await.reason(),
         "Forbidden"
@@ -495,19 +422,10 @@ async fn pages_of_listed_origins_may_call_and_others_may_not() {
         assert_eq!(answer.status, 200);
         assert_eq!(answer.header("access-control-allow-origin"), allowed);
     }
-    let modes = rig.get("/api/profiling/modes", "stranger").await.json();
+    let modes = rig.json("/api/profiling/modes", "stranger").await;
     assert_eq!(modes["modes"][1]["id"], "nsys");
-    assert!(
-        modes["modes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|mode| mode["id"] == "jax")
-    );
-    assert_eq!(
-        rig.get("/api/openapi.json", "stranger").await.json()["openapi"],
-        "3.1.0"
-    );
+    assert!(column(&modes["modes"], "id").contains(&&json!("jax")));
+    assert_eq!(rig.json("/api/openapi.json", "stranger").await["openapi"], "3.1.0");
 }
 
 #[tokio::test]
@@ -536,8 +454,8 @@ async fn progress_is_told_as_it_changes_and_taken_up_where_it_was_left() {
     let mut again = rig.listen(&first).await;
     again.until("\r\n\r\n").await;
     // There is room for two.
-    let full = rig.get("/api/profiling/session/0badcafe/events", "reader").await;
-    assert_eq!((full.status, full.reason().as_str()), (503, "Busy"));
+    let full = rig.get(EVENTS, "reader").await;
+    assert_eq!(full.told(), "503 Busy");
     rig.session("team", "train", "0badcafe", 0, "True");
     for ears in [&mut ears, &mut again] {
         let message = ears.until("").await;
@@ -547,10 +465,5 @@ async fn progress_is_told_as_it_changes_and_taken_up_where_it_was_left() {
         );
     }
     assert_eq!(again.ids(), ears.ids()[1..]);
-    assert_eq!(
-        rig.get("/api/profiling/session/0badcafe/events", "stranger")
-            .await
-            .status,
-        403
-    );
+    assert_eq!(rig.status(EVENTS, "stranger").await, 403);
 }

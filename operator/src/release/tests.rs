@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use flopwatch_test_harness::{ApiServer, Call, Fault, Verb};
+use serde_json::Value;
 
 use super::*;
 

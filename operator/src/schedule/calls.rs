@@ -6,7 +6,7 @@ use flopwatch_api::session::{ProfilingSession, StopMode};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Resource as _, ResourceExt as _};
 
-use crate::deadline::{CallError, bounded};
+use crate::deadline::{CallError, bounded, merge};
 use crate::schedule::series::RunResult;
 
 /// Most attempts to write a status that is changed meanwhile.
@@ -16,16 +16,8 @@ const MAX_WRITE_ATTEMPTS: usize = 3;
 /// that its user discards meanwhile is not to be kept: the API server refuses that.
 pub(super) async fn stop(name: &str, sessions: &Api<ProfilingSession>) -> Result<(), CallError> {
     let patch = serde_json::json!({"spec": {"stop": StopMode::Keep}});
-    let params = PatchParams {
-        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    match bounded(
-        "stopping a session",
-        sessions.patch(name, &params, &Patch::Merge(&patch)),
-    )
-    .await
-    {
+    let (patch, params) = (Patch::Merge(&patch), merge());
+    match bounded("stopping a session", sessions.patch(name, &params, &patch)).await {
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() || error.refusal().is_some_and(|(code, _)| code == 422) => Ok(()),
         Err(error) => Err(error),

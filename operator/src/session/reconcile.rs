@@ -18,7 +18,7 @@ use kube::{Resource as _, ResourceExt as _};
 
 use crate::controller::context::Context;
 use crate::controller::namespace_queues;
-use crate::deadline::{CallError, bounded};
+use crate::deadline::{CallError, bounded, ignore_not_found, merge};
 use crate::session::own_pod::{self, Attempt};
 use crate::session::plan::{Plan, World, is_choosing, plan};
 use crate::session::quota::Quota;
@@ -311,20 +311,9 @@ async fn stop(capture: &Capture, mode: StopMode, captures: &Api<Capture>) -> Res
         "metadata": {"resourceVersion": capture.resource_version()},
         "spec": {"stop": mode},
     });
-    let params = PatchParams {
-        field_manager: Some(OPERATOR_FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    match bounded(
-        "stopping a capture",
-        captures.patch(&capture.name_any(), &params, &Patch::Merge(&patch)),
-    )
-    .await
-    {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(error),
-    }
+    let (name, patch, params) = (capture.name_any(), Patch::Merge(&patch), merge());
+    let stopped = captures.patch(&name, &params, &patch);
+    ignore_not_found(bounded("stopping a capture", stopped).await)
 }
 
 /// Writes the status by server-side apply, and only onto the version that it was planned from.
@@ -340,16 +329,9 @@ async fn write_status(
         "status": status,
     });
     let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
-    match bounded(
-        "writing a session's status",
-        sessions.patch_status(&session.name_any(), &params, &Patch::Apply(&patch)),
-    )
-    .await
-    {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_not_found() => Ok(()),
-        Err(error) => Err(error),
-    }
+    let (name, patch) = (session.name_any(), Patch::Apply(&patch));
+    let written = sessions.patch_status(&name, &params, &patch);
+    ignore_not_found(bounded("writing a session's status", written).await)
 }
 
 async fn announce(session: &ProfilingSession, status: &ProfilingSessionStatus, context: &Context) {

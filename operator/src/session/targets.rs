@@ -329,8 +329,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn found(selection: Selection) -> Vec<String> {
-        match selection {
+    fn found(spec: &TargetSpec, pods: &[Arc<Pod>], kept: &BTreeSet<String>) -> Vec<String> {
+        match select(spec, Lives::Running, "team", pods, kept) {
             Selection::Found(targets) => targets
                 .into_iter()
                 .map(|target| format!("{}/{}", target.pod_name, target.container))
@@ -349,15 +349,9 @@ mod tests {
             pod("d", "2026-01-04T00:00:00Z", "Running", &one),
         ];
         let spec = target(json!({"podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}));
-        assert_eq!(
-            found(select(&spec, Lives::Running, "team", &pods, &BTreeSet::new())),
-            ["a/main", "c/main"]
-        );
+        assert_eq!(found(&spec, &pods, &BTreeSet::new()), ["a/main", "c/main"]);
         let kept = BTreeSet::from(["uid-d".to_owned()]);
-        assert_eq!(
-            found(select(&spec, Lives::Running, "team", &pods, &kept)),
-            ["d/main", "a/main"]
-        );
+        assert_eq!(found(&spec, &pods, &kept), ["d/main", "a/main"]);
         let vanished = BTreeSet::from(["uid-x".to_owned(), "uid-y".to_owned()]);
         let nothing = select(&spec, Lives::Running, "team", &pods, &vanished);
         assert!(
@@ -370,30 +364,15 @@ mod tests {
     fn default_containers_ask_for_a_gpu_or_a_claim_or_were_prepared() {
         let claim = json!({"name": "dra", "resources": {"claims": [{"name": "gpu"}]}});
         let spec = target(json!({"podName": "p"}));
-        let pods = [pod(
-            "p",
-            "2026-01-01T00:00:00Z",
-            "Running",
-            &json!([{"name": "x"}, claim, gpu("g")]),
-        )];
-        assert_eq!(
-            found(select(&spec, Lives::Running, "team", &pods, &BTreeSet::new())),
-            ["p/dra", "p/g"]
-        );
+        let containers = json!([{"name": "x"}, claim, gpu("g")]);
+        let pods = [pod("p", "2026-01-01T00:00:00Z", "Running", &containers)];
+        assert_eq!(found(&spec, &pods, &BTreeSet::new()), ["p/dra", "p/g"]);
 
-        let mut prepared = pod(
-            "p",
-            "2026-01-01T00:00:00Z",
-            "Running",
-            &json!([{"name": "x"}, {"name": "y"}]),
-        );
-        Arc::make_mut(&mut prepared)
-            .annotations_mut()
-            .insert(PREPARED_FOR_ANNOTATION.to_owned(), "y: nsys\ngone: nsys".to_owned());
-        assert_eq!(
-            found(select(&spec, Lives::Running, "team", &[prepared], &BTreeSet::new())),
-            ["p/y"]
-        );
+        let plain = json!([{"name": "x"}, {"name": "y"}]);
+        let mut prepared = pod("p", "2026-01-01T00:00:00Z", "Running", &plain);
+        let annotations = Arc::make_mut(&mut prepared).annotations_mut();
+        annotations.insert(PREPARED_FOR_ANNOTATION.to_owned(), "y: nsys\ngone: nsys".to_owned());
+        assert_eq!(found(&spec, &[prepared], &BTreeSet::new()), ["p/y"]);
     }
 
     #[test]

@@ -92,13 +92,17 @@ impl AlertScenario {
         self.with_facts(now, |facts| decide(facts, &alerted).unwrap())
     }
 
+    /// What becomes of the alert of that fingerprint, of the pod of that name.
+    fn fire(&mut self, fingerprint: &str, started: i64, of: &str, now: i64) -> Option<TriggerSkip> {
+        self.take(&alert(fingerprint, started), &pod(of), now)
+    }
+
     /// What becomes of an alert; a session that is made ends 10 seconds later.
     fn take(&mut self, alert: &Alert, pod: &Pod, now: i64) -> Option<TriggerSkip> {
-        let run = match self.decide(alert, AlertedPod::Running(pod), now) {
+        let (name, number, pod_uid) = match self.decide(alert, AlertedPod::Running(pod), now) {
             Decision::Skip(skip) => return Some(skip),
             Decision::Make(run) => (run.session_name, run.number, run.pod.uid.clone()),
         };
-        let (name, number, pod_uid) = run;
         self.history.sessions.push(Session {
             name,
             slot: None,
@@ -149,11 +153,8 @@ fn a_firing_makes_one_session_however_often_it_is_told() {
     let (first, llm) = (alert("a", 0), pod("llm-0"));
     assert_eq!(scenario.take(&first, &llm, 1), None);
     for now in [1, 2, 599, 601, 86_000] {
-        assert_eq!(
-            scenario.take(&first, &llm, now),
-            Some(TriggerSkip::AlreadyMade),
-            "{now}"
-        );
+        let told = scenario.take(&first, &llm, now);
+        assert_eq!(told, Some(TriggerSkip::AlreadyMade), "{now}");
     }
     // It was resolved, and fires again.
     assert_eq!(scenario.take(&alert("a", 700), &llm, 701), None);
@@ -163,13 +164,10 @@ fn a_firing_makes_one_session_however_often_it_is_told() {
 #[test]
 fn a_pod_has_its_cooldown_and_another_pod_its_own() {
     let mut scenario = AlertScenario::new(json!({}));
-    assert_eq!(scenario.take(&alert("a", 0), &pod("llm-0"), 0), None);
-    assert_eq!(
-        scenario.take(&alert("b", 0), &pod("llm-0"), 599),
-        Some(TriggerSkip::Cooldown)
-    );
-    assert_eq!(scenario.take(&alert("c", 0), &pod("llm-1"), 599), None);
-    assert_eq!(scenario.take(&alert("b", 0), &pod("llm-0"), 600), None);
+    assert_eq!(scenario.fire("a", 0, "llm-0", 0), None);
+    assert_eq!(scenario.fire("b", 0, "llm-0", 599), Some(TriggerSkip::Cooldown));
+    assert_eq!(scenario.fire("c", 0, "llm-1", 599), None);
+    assert_eq!(scenario.fire("b", 0, "llm-0", 600), None);
 }
 
 #[test]
@@ -179,12 +177,9 @@ fn a_trigger_makes_no_more_than_its_limit_in_any_day() {
         let llm = pod(&format!("llm-{number}"));
         assert_eq!(scenario.take(&alert("a", number), &llm, number), None);
     }
-    let next = pod("llm-3");
-    assert_eq!(
-        scenario.take(&alert("b", 3), &next, 86_399),
-        Some(TriggerSkip::DailyLimit)
-    );
-    assert_eq!(scenario.take(&alert("b", 3), &next, 86_400), None);
+    let limited = scenario.fire("b", 3, "llm-3", 86_399);
+    assert_eq!(limited, Some(TriggerSkip::DailyLimit));
+    assert_eq!(scenario.fire("b", 3, "llm-3", 86_400), None);
 }
 
 #[test]
@@ -212,11 +207,8 @@ fn triggers_count_apart() {
     let mut page = alert("a", 0);
     page.labels.insert("severity".to_owned(), "page".to_owned());
     assert_eq!(scenario.take(&page, &pod("llm-0"), 0), None);
-    assert_eq!(scenario.take(&alert("b", 0), &pod("llm-0"), 60), None);
-    assert_eq!(
-        scenario.take(&alert("c", 0), &pod("llm-1"), 60),
-        Some(TriggerSkip::DailyLimit)
-    );
+    assert_eq!(scenario.fire("b", 0, "llm-0", 60), None);
+    assert_eq!(scenario.fire("c", 0, "llm-1", 60), Some(TriggerSkip::DailyLimit));
     assert_ne!(scenario.history.sessions[0].name, scenario.history.sessions[1].name);
 }
 
@@ -267,51 +259,27 @@ fn a_blackout_holds_unless_the_trigger_ignores_it() {
         time_zone: "Etc/UTC".to_owned(),
         duration_seconds: 60,
     }];
-    assert_eq!(
-        scenario.take(&alert("a", 0), &pod("llm-0"), 0),
-        Some(TriggerSkip::Blackout)
-    );
+    assert_eq!(scenario.fire("a", 0, "llm-0", 0), Some(TriggerSkip::Blackout));
     scenario.spec.triggers[0].ignore_blackouts = true;
-    assert_eq!(scenario.take(&alert("a", 0), &pod("llm-0"), 0), None);
+    assert_eq!(scenario.fire("a", 0, "llm-0", 0), None);
 }
 
 #[test]
 fn a_window_that_is_open_and_a_day_that_is_spent_are_enough() {
     let mut scenario = AlertScenario::new(json!({ "budget": { "captureSecondsPerPodPerDay": 15 } }));
     scenario.spec.triggers[0].cooldown_seconds = 0;
-    assert_eq!(scenario.take(&alert("a", 0), &pod("llm-0"), 0), None);
-    assert_eq!(
-        scenario.take(&alert("b", 0), &pod("llm-0"), 60),
-        Some(TriggerSkip::PodDailyLimit)
-    );
+    assert_eq!(scenario.fire("a", 0, "llm-0", 0), None);
+    assert_eq!(scenario.fire("b", 0, "llm-0", 60), Some(TriggerSkip::PodDailyLimit));
     scenario.history.sessions[0].state = SessionState::Active;
-    assert_eq!(
-        scenario.take(&alert("b", 0), &pod("llm-0"), 60),
-        Some(TriggerSkip::StillRunning)
-    );
+    assert_eq!(scenario.fire("b", 0, "llm-0", 60), Some(TriggerSkip::StillRunning));
 }
 
 #[test]
 fn what_a_trigger_counts_is_kept() {
     let mut scenario =
         AlertScenario::new(json!({ "history": { "succeeded": 0, "failed": 0 }, "startingDeadlineSeconds": 1 }));
-    assert_eq!(scenario.take(&alert("a", 0), &pod("llm-0"), 0), None);
-    let surplus = |now: i64| {
-        let identity = Identity {
-            name: "always".to_owned(),
-            uid: "uid".to_owned(),
-            created: at(-1),
-        };
-        crate::surplus(&Facts {
-            spec: &scenario.spec,
-            identity: &identity,
-            pods: &[],
-            history: &scenario.history,
-            ledger: &scenario.ledger,
-            now: at(now),
-        })
-        .len()
-    };
+    assert_eq!(scenario.fire("a", 0, "llm-0", 0), None);
+    let surplus = |now: i64| scenario.with_facts(now, crate::surplus).len();
     assert_eq!((surplus(86_409), surplus(86_410)), (0, 1));
 }
 

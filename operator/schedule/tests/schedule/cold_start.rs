@@ -8,14 +8,8 @@ use crate::fleet::{after, decided, follow, noon, open_session, planned, pods, sp
 
 /// The first time of a lone pod after noon.
 fn first_time() -> jiff::Timestamp {
-    let plans = follow(
-        &spec(json!({})),
-        &pods(1),
-        &mut decided(noon()),
-        noon(),
-        after(noon(), 900),
-        1,
-    );
+    let (spec, to) = (spec(json!({})), after(noon(), 900));
+    let plans = follow(&spec, &pods(1), &mut decided(noon()), noon(), to, 1);
     plans.iter().find_map(|plan| plan.runs.first()).unwrap().opens
 }
 
@@ -44,12 +38,8 @@ fn after_three_hours_the_current_slot_runs_alone_and_the_others_are_counted() {
 #[test]
 fn a_window_whose_deadline_is_over_is_counted_too() {
     let first = first_time();
-    let plan = planned(
-        &spec(json!({})),
-        &pods(1),
-        &decided(after(first, 1)),
-        after(first, 3 * 3600 + 61),
-    );
+    let (spec, back) = (spec(json!({})), after(first, 3 * 3600 + 61));
+    let plan = planned(&spec, &pods(1), &decided(after(first, 1)), back);
     assert!(plan.runs.is_empty());
     assert_eq!(plan.skipped.of(SkipReason::Missed), 12);
 }

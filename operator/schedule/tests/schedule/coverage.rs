@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_schedule::{Account, Class, Facts, Ledger, Pod, Slowdown, plan};
+use flopwatch_schedule::{Account, Class, Ledger, Pod, Slowdown};
 use serde_json::json;
 
-use crate::fleet::{after, class, decided, follow, identity, noon, pods, spec};
+use crate::fleet::{after, class, decided, follow, noon, planned_by, pods, spec};
 
 /// How many standard deviations a sum of squares is from what chance makes of it, by the
 /// approximation of Wilson and Hilferty.
@@ -124,15 +124,7 @@ fn a_class_that_is_not_known_to_keep_the_budget_has_every_second_slot_and_half_t
     let (mut halved, mut whole) = (0, 0);
     for slot in 0..400 {
         let now = after(noon(), 900 * slot);
-        let plan = plan(&Facts {
-            spec: &spec,
-            identity: &identity(),
-            pods: &fleet,
-            history: &decided(after(now, -1)),
-            ledger: &ledger,
-            now,
-        })
-        .unwrap();
+        let plan = planned_by(&ledger, &spec, &fleet, &decided(after(now, -1)), now);
         for run in plan.runs {
             if run.pod_uid == fleet[0].uid {
                 halved += 1;

@@ -7,7 +7,8 @@ use flopwatch_schedule::{Account, Facts, History, Ledger, Outcome, Pod, plan};
 use serde_json::json;
 
 use crate::fleet::{
-    after, class, decided, ended_session, follow, identity, noon, open_session, planned, pod, pods, spec,
+    after, class, decided, ended_session, follow, identity, noon, open_session, planned, planned_by, pod, pods, spec,
+    with_facts,
 };
 
 /// A schedule whose slots are at the quarters of an hour, for all pods at once.
@@ -78,13 +79,12 @@ fn each_stratum_has_its_share_and_never_more_than_its_maximum() {
         by_node,
         BTreeMap::from([("gpu-0", 3), ("gpu-1", 3), ("gpu-2", 3), ("gpu-3", 3), ("gpu-9", 1)])
     );
-    let keys: Vec<(&str, i32, i32)> = plan
-        .strata
-        .iter()
-        .map(|one| (one.key.as_str(), one.pods, one.probability_per_billion))
-        .collect();
-    assert_eq!(keys[0], ("ImageDigest=sha256:11,Node=gpu-0", 50, 666_667));
-    assert_eq!(keys[4], ("ImageDigest=sha256:22,Node=gpu-9", 4, 2_777_778));
+    let of = |at: usize| {
+        let stratum = &plan.strata[at];
+        (stratum.key.as_str(), stratum.pods, stratum.probability_per_billion)
+    };
+    assert_eq!(of(0), ("ImageDigest=sha256:11,Node=gpu-0", 50, 666_667));
+    assert_eq!(of(4), ("ImageDigest=sha256:22,Node=gpu-9", 4, 2_777_778));
     assert!(plan.skipped.is_empty(), "who is not drawn is not left out");
 }
 
@@ -125,24 +125,15 @@ fn a_pod_is_in_windows_no_longer_than_its_day_allows() {
         assert!(of_day.count() <= 3);
     }
     assert_eq!(runs.len(), 4 * 6);
-    assert!(
-        plans
-            .iter()
-            .map(|plan| plan.skipped.of(SkipReason::DailyLimit))
-            .sum::<i64>()
-            > 0
-    );
+    let limited = |plan: &flopwatch_schedule::Plan| plan.skipped.of(SkipReason::DailyLimit) > 0;
+    assert!(plans.iter().any(limited));
 }
 
 #[test]
 fn a_session_that_still_runs_forbids_the_next_one_or_is_stopped_or_is_left() {
     let mut history = just_before();
-    let earlier = planned(
-        &quarters(&json!({})),
-        &pods(1),
-        &decided(after(noon(), -901)),
-        after(noon(), -900),
-    );
+    let (before, then) = (decided(after(noon(), -901)), after(noon(), -900));
+    let earlier = planned(&quarters(&json!({})), &pods(1), &before, then);
     history.sessions.extend(earlier.runs.iter().map(open_session));
     let name = earlier.runs[0].session_name.clone();
 
@@ -187,10 +178,8 @@ fn who_is_drawn_depends_on_the_schedule_and_the_slot_and_not_on_the_order_of_pod
     let drawn = uids(planned(&spec, &fleet, &just_before(), noon()));
     fleet.reverse();
     assert_eq!(uids(planned(&spec, &fleet, &just_before(), noon())), drawn);
-    assert_ne!(
-        uids(planned(&spec, &fleet, &decided(after(noon(), 899)), after(noon(), 900))),
-        drawn
-    );
+    let next = planned(&spec, &fleet, &decided(after(noon(), 899)), after(noon(), 900));
+    assert_ne!(uids(next), drawn);
     let mut other = identity();
     other.uid = "another".to_owned();
     let plan = plan(&Facts {
@@ -222,17 +211,8 @@ fn a_class_that_failed_is_backed_off_on_all_its_pods_and_others_are_not() {
     let ledger = Ledger {
         classes: BTreeMap::from([(class(), failed)]),
     };
-    let of = |now| {
-        plan(&Facts {
-            spec: &quarters(&json!({})),
-            identity: &identity(),
-            pods: &fleet,
-            history: &decided(after(now, -1)),
-            ledger: &ledger,
-            now,
-        })
-        .unwrap()
-    };
+    let spec = quarters(&json!({}));
+    let of = |now| planned_by(&ledger, &spec, &fleet, &decided(after(now, -1)), now);
     assert_eq!(
         (of(noon()).runs.len(), of(noon()).skipped.of(SkipReason::BackedOff)),
         (2, 4)
@@ -266,16 +246,9 @@ fn the_next_look_is_at_the_next_window_or_the_next_slot() {
 #[test]
 fn a_schedule_that_cannot_be_followed_says_why() {
     let refused = |change| {
-        let error = plan(&Facts {
-            spec: &spec(change),
-            identity: &identity(),
-            pods: &pods(1),
-            history: &just_before(),
-            ledger: &Ledger::default(),
-            now: noon(),
-        })
-        .unwrap_err();
-        error.to_string()
+        let (spec, ledger) = (spec(change), Ledger::default());
+        let error = with_facts(&ledger, &spec, &pods(1), &just_before(), noon(), plan);
+        error.unwrap_err().to_string()
     };
     let never = refused(json!({ "when": { "interval": null, "cron": { "expression": "0 0 30 2 *" } } }));
     assert!(
@@ -284,8 +257,6 @@ fn a_schedule_that_cannot_be_followed_says_why() {
     );
     let zone =
         refused(json!({ "blackouts": [{ "cron": "0 0 * * *", "timeZone": "Mars/Olympus", "durationSeconds": 1 }] }));
-    assert!(
-        zone.starts_with("spec.blackouts: ") && zone.contains("Mars/Olympus"),
-        "{zone}"
-    );
+    let start = "spec.blackouts: ";
+    assert!(zone.starts_with(start) && zone.contains("Mars/Olympus"), "{zone}");
 }

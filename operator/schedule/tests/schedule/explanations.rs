@@ -1,10 +1,16 @@
 //! What is foretold, and whether it comes true.
 
-use flopwatch_api::schedule::SkipReason;
-use flopwatch_schedule::{Facts, Ledger, Verdict, explain};
+use flopwatch_api::schedule::{ProfilingScheduleSpec, SkipReason};
+use flopwatch_schedule::{Explanation, History, Ledger, Pod, PodVerdict, Verdict, explain};
 use serde_json::json;
 
-use crate::fleet::{after, decided, follow, identity, noon, pods, spec};
+use crate::fleet::{after, decided, follow, noon, pods, spec, with_facts};
+
+/// What is foretold at noon, with so many runs.
+fn explained(spec: &ProfilingScheduleSpec, pods: &[Pod], history: &History, runs: usize) -> Explanation {
+    let ledger = Ledger::default();
+    with_facts(&ledger, spec, pods, history, noon(), |facts| explain(facts, runs)).unwrap()
+}
 
 #[test]
 fn the_runs_that_are_foretold_come_true() {
@@ -15,18 +21,7 @@ fn the_runs_that_are_foretold_come_true() {
     }));
     let fleet = pods(100);
     let mut history = decided(noon());
-    let foretold = explain(
-        &Facts {
-            spec: &spec,
-            identity: &identity(),
-            pods: &fleet,
-            history: &history,
-            ledger: &Ledger::default(),
-            now: noon(),
-        },
-        150,
-    )
-    .unwrap();
+    let foretold = explained(&spec, &fleet, &history, 150);
     assert_eq!(foretold.runs.len(), 150);
     let plans = follow(&spec, &fleet, &mut history, noon(), after(noon(), 6 * 3600), 10);
     let mut came: Vec<_> = plans.into_iter().flat_map(|plan| plan.runs).collect();
@@ -44,26 +39,11 @@ fn every_pod_has_its_verdict_and_a_reason_where_it_is_left_out() {
         "when": { "interval": null, "cron": { "expression": "5 12 * * *" } },
         "select": { "perRun": { "percent": 10 } },
     }));
-    let said = explain(
-        &Facts {
-            spec: &spec,
-            identity: &identity(),
-            pods: &fleet,
-            history: &decided(noon()),
-            ledger: &Ledger::default(),
-            now: noon(),
-        },
-        5,
-    )
-    .unwrap();
+    let said = explained(&spec, &fleet, &decided(noon()), 5);
     assert_eq!(said.pods.len(), 20);
     assert_eq!(said.pods[0].verdict, Verdict::Skipped(SkipReason::Terminating));
     assert_eq!(said.pods[1].verdict, Verdict::Skipped(SkipReason::TooYoung));
-    let drawn = said
-        .pods
-        .iter()
-        .filter(|pod| matches!(pod.verdict, Verdict::Drawn { .. }))
-        .count();
-    assert_eq!(drawn, 2);
+    let is_drawn = |pod: &&PodVerdict| matches!(pod.verdict, Verdict::Drawn { .. });
+    assert_eq!(said.pods.iter().filter(is_drawn).count(), 2);
     assert!(!said.suspended);
 }

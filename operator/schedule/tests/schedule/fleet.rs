@@ -78,15 +78,37 @@ pub(crate) fn decided(until: Timestamp) -> History {
 }
 
 pub(crate) fn planned(spec: &ProfilingScheduleSpec, pods: &[Pod], history: &History, now: Timestamp) -> Plan {
-    plan(&Facts {
+    planned_by(&Ledger::default(), spec, pods, history, now)
+}
+
+/// The same where that is known of the classes of pods.
+pub(crate) fn planned_by(
+    ledger: &Ledger,
+    spec: &ProfilingScheduleSpec,
+    pods: &[Pod],
+    history: &History,
+    now: Timestamp,
+) -> Plan {
+    with_facts(ledger, spec, pods, history, now, plan).unwrap()
+}
+
+/// What `work` says of a schedule's facts.
+pub(crate) fn with_facts<T>(
+    ledger: &Ledger,
+    spec: &ProfilingScheduleSpec,
+    pods: &[Pod],
+    history: &History,
+    now: Timestamp,
+    work: impl FnOnce(&Facts<'_>) -> T,
+) -> T {
+    work(&Facts {
         spec,
         identity: &identity(),
         pods,
         history,
-        ledger: &Ledger::default(),
+        ledger,
         now,
     })
-    .unwrap()
 }
 
 /// The session of a run, still open.

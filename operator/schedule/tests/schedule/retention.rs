@@ -1,10 +1,10 @@
 //! Which ended sessions are given up.
 
-use flopwatch_schedule::{Class, Facts, History, Ledger, Session, SessionState, Slot, surplus};
+use flopwatch_schedule::{Class, History, Ledger, Session, SessionState, Slot, surplus};
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::fleet::{after, class, identity, noon, pods, spec};
+use crate::fleet::{after, class, noon, pods, spec, with_facts};
 
 /// A session whose window was that many seconds before noon.
 fn ended(number: i64, ago: i64, succeeded: bool) -> Session {
@@ -30,14 +30,7 @@ fn given_up(change: serde_json::Value, sessions: Vec<Session>, planned_until: Ti
         planned_until: Some(planned_until),
         sessions,
     };
-    surplus(&Facts {
-        spec: &spec(change),
-        identity: &identity(),
-        pods: &pods(1),
-        history: &history,
-        ledger: &Ledger::default(),
-        now: noon(),
-    })
+    with_facts(&Ledger::default(), &spec(change), &pods(1), &history, noon(), surplus)
 }
 
 #[test]

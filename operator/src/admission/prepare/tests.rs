@@ -13,7 +13,7 @@ use super::*;
 mod cuda;
 mod words;
 
-pub(super) fn options() -> PrepareOptions {
+pub(in crate::admission) fn options() -> PrepareOptions {
     PrepareOptions {
         launcher_image: "ghcr.io/flopwatch/agent:0.1.0".into(),
         tools_image: "ghcr.io/flopwatch/nsys:0.1.0".into(),
@@ -37,9 +37,14 @@ fn pod(annotations: Value, spec: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 }
 
+/// A pod of those containers alone.
+fn running(containers: Value) -> Value {
+    pod(Value::Null, json!({"containers": containers}))
+}
+
 /// A pod with that label and those containers.
 fn labelled(words: &str, containers: Value) -> Value {
-    let mut pod = pod(Value::Null, json!({"containers": containers}));
+    let mut pod = running(containers);
     pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
     pod
 }
@@ -58,41 +63,61 @@ fn stored(pod: &Value, options: &PrepareOptions, entrypoints: &Entrypoints) -> (
     (patched, preparation)
 }
 
+/// The same with [`options`] and without entrypoints.
+fn admitted(pod: &Value) -> (Value, Preparation) {
+    stored(pod, &options(), &Entrypoints::new())
+}
+
+/// That member of each object of a list.
+fn column<'a>(list: &'a Value, member: &str) -> Vec<&'a Value> {
+    let objects = list.as_array().into_iter().flatten();
+    objects.map(|object| &object[member]).collect()
+}
+
+/// An annotation of the pod; empty where it has none of that name.
+fn annotation<'a>(pod: &'a Value, key: &str) -> &'a str {
+    pod["metadata"]["annotations"][key].as_str().unwrap_or_default()
+}
+
 fn unprepared(pod: &Value) -> String {
-    let (patched, preparation) = stored(pod, &options(), &Entrypoints::new());
+    let (patched, preparation) = admitted(pod);
     assert_eq!(
         patched["spec"], pod["spec"],
         "a pod that is not prepared stays as it was"
     );
     assert!(preparation.prepared.is_empty());
-    patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    annotation(&patched, UNPREPARED_ANNOTATION).to_owned()
+}
+
+fn plain_container() -> Value {
+    json!({"name": "main", "image": "train:1", "command": ["python", "train.py"], "args": ["--fast"]})
 }
 
 fn gpu_container() -> Value {
-    json!({"name": "main", "image": "train:1", "command": ["python", "train.py"], "args": ["--fast"], "resources": {"limits": {"nvidia.com/gpu": "1"}}})
+    let mut container = plain_container();
+    container["resources"] = json!({"limits": {"nvidia.com/gpu": "1"}});
+    container
+}
+
+/// The same with these limits too.
+fn gpu_container_within(limits: &Value) -> Value {
+    let mut container = gpu_container();
+    json_patch::merge(&mut container["resources"]["limits"], limits);
+    container
 }
 
 #[test]
 fn a_plain_pod() {
-    let pod = pod(
-        Value::Null,
-        json!({"containers": [{"name": "main", "image": "train:1", "command": ["python", "train.py"], "args": ["--fast"]}]}),
-    );
-    insta::assert_yaml_snapshot!("plain", stored(&pod, &options(), &Entrypoints::new()).0);
+    let pod = running(json!([plain_container()]));
+    insta::assert_yaml_snapshot!("plain", admitted(&pod).0);
 }
 
 #[test]
 fn a_pod_whose_tools_are_mounted_gets_no_init_container() {
-    let pod = pod(
-        Value::Null,
-        json!({"containers": [{"name": "main", "image": "train:1", "command": ["python", "train.py"], "args": ["--fast"]}]}),
-    );
+    let pod = running(json!([plain_container()]));
     let mounting = options().delivered(Delivery::Mount);
     insta::assert_yaml_snapshot!("mounted", stored(&pod, &mounting, &Entrypoints::new()).0);
-    let copied = stored(&pod, &options(), &Entrypoints::new()).0;
+    let copied = admitted(&pod).0;
     let again = prepare(&typed(&copied), &mounting, &Entrypoints::new());
     assert_eq!(again.operations, [], "what was copied into is not mounted over");
 }
@@ -105,7 +130,7 @@ fn a_sessions_own_pod_stays_for_its_capture_and_another_does_not() {
         (json!({HOLD_ANNOTATION: "false"}), "run"),
         (Value::Null, "run"),
     ] {
-        let (patched, _) = stored(&pod(annotations, spec.clone()), &options(), &Entrypoints::new());
+        let (patched, _) = admitted(&pod(annotations, spec.clone()));
         let command: Vec<String> = serde_json::from_value(patched["spec"]["containers"][0]["command"].clone()).unwrap();
         assert_eq!((command[0].as_str(), command[1].as_str()), (LAUNCHER, first));
         assert_eq!(command[command.len() - 3..], ["--", "python", "train.py"]);
@@ -124,11 +149,8 @@ fn nsight_compute_starts_the_program_of_a_sessions_pod_and_of_no_other() {
         ..options()
     };
     let pod = |label: &str, annotations: Value, limit: Option<&str>| {
-        let mut container = gpu_container();
-        if let Some(limit) = limit {
-            container["resources"]["limits"]["ephemeral-storage"] = json!(limit);
-        }
-        let mut pod = pod(annotations, json!({"containers": [container]}));
+        let limits = limit.map_or(json!({}), |limit| json!({"ephemeral-storage": limit}));
+        let mut pod = pod(annotations, json!({"containers": [gpu_container_within(&limits)]}));
         pod["metadata"]["labels"][PREPARE_LABEL] = json!(label);
         pod
     };
@@ -138,24 +160,14 @@ fn nsight_compute_starts_the_program_of_a_sessions_pod_and_of_no_other() {
     assert_eq!(preparation.prepared, ["main"]);
     let command: Vec<String> = serde_json::from_value(patched["spec"]["containers"][0]["command"].clone()).unwrap();
     assert_eq!(command[..3], [LAUNCHER, "profile", "--"]);
-    assert!(
-        command[3].ends_with("/ncu/target/linux-desktop-glibc_2_11_3-x64/ncu"),
-        "{command:?}"
-    );
-    assert!(
-        command.windows(2).any(|words| words == ["--launch-count", "3"]),
-        "{command:?}"
-    );
+    let ncu = "/ncu/target/linux-desktop-glibc_2_11_3-x64/ncu";
+    assert!(command[3].ends_with(ncu), "{command:?}");
+    let count = ["--launch-count", "3"];
+    assert!(command.windows(2).any(|words| words == count), "{command:?}");
     assert_eq!(command[command.len() - 2..], ["python", "train.py"]);
     let tools = &patched["spec"]["initContainers"][1];
-    assert_eq!(
-        (&tools["image"], &tools["command"][2]),
-        (&json!("ncu:1"), &json!("/opt/ncu"))
-    );
-    assert_eq!(
-        patched["metadata"]["annotations"][PREPARED_FOR_ANNOTATION],
-        "main: ncu.kineto"
-    );
+    assert_eq!(json!([tools["image"], tools["command"][2]]), json!(["ncu:1", "/opt/ncu"]));
+    assert_eq!(annotation(&patched, PREPARED_FOR_ANNOTATION), "main: ncu.kineto");
 
     let held = json!({HOLD_ANNOTATION: "true"});
     let malformed = json!({HOLD_ANNOTATION: "true", NCU_OPTIONS_ANNOTATION: r#"{"set": "All"}"#});
@@ -201,9 +213,7 @@ fn nsight_compute_starts_the_program_of_a_sessions_pod_and_of_no_other() {
         let pod = pod(label, annotations, limit);
         let (patched, _) = stored(&pod, options, &Entrypoints::new());
         assert_eq!(patched["spec"]["containers"], pod["spec"]["containers"], "{what}");
-        let why = patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
-            .as_str()
-            .unwrap();
+        let why = annotation(&patched, UNPREPARED_ANNOTATION);
         assert!(why.contains(words), "{what}: {why}");
     }
 }
@@ -226,7 +236,7 @@ fn a_restricted_pod_with_a_read_only_root() {
             }]
         }),
     );
-    insta::assert_yaml_snapshot!("restricted", stored(&pod, &options(), &Entrypoints::new()).0);
+    insta::assert_yaml_snapshot!("restricted", admitted(&pod).0);
 }
 
 #[test]
@@ -241,60 +251,44 @@ fn a_read_only_root_with_a_tmp_of_its_own_gets_no_second_one() {
             }]
         }),
     );
-    let (patched, _) = stored(&pod, &options(), &Entrypoints::new());
-    let volumes: Vec<_> = patched["spec"]["volumes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|volume| volume["name"].as_str().unwrap())
-        .collect();
+    let (patched, _) = admitted(&pod);
+    let volumes = column(&patched["spec"]["volumes"], "name");
     assert_eq!(volumes, ["scratch", "flopwatch-tools", "flopwatch-run-0"]);
 }
 
 #[test]
 fn a_guaranteed_pod_stays_guaranteed_and_asks_for_no_more() {
     let guaranteed = json!({"requests": {"cpu": "4", "memory": "16Gi"}, "limits": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"}});
-    let pod = pod(
-        Value::Null,
-        json!({"containers": [
-            {"name": "main", "image": "train:1", "command": ["/train"], "resources": guaranteed},
-            {"name": "log", "image": "log:1", "resources": {"requests": {"cpu": "1", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "32Mi"}}}
-        ]}),
-    );
-    insta::assert_yaml_snapshot!("guaranteed", stored(&pod, &options(), &Entrypoints::new()).0);
+    let pod = running(json!([
+        {"name": "main", "image": "train:1", "command": ["/train"], "resources": guaranteed},
+        {"name": "log", "image": "log:1", "resources": {"requests": {"cpu": "1", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "32Mi"}}}
+    ]));
+    insta::assert_yaml_snapshot!("guaranteed", admitted(&pod).0);
 }
 
 #[test]
 fn two_containers_of_which_one_has_the_gpu() {
-    let pod = pod(
-        Value::Null,
-        json!({"containers": [{"name": "log", "image": "log:1", "command": ["/log"]}, gpu_container()]}),
-    );
-    insta::assert_yaml_snapshot!("two_containers", stored(&pod, &options(), &Entrypoints::new()).0);
+    let pod = running(json!([{"name": "log", "image": "log:1", "command": ["/log"]}, gpu_container()]));
+    insta::assert_yaml_snapshot!("two_containers", admitted(&pod).0);
 }
 
 #[test]
 fn a_container_without_a_command_is_left_alone_and_the_pod_says_so() {
-    let pod = pod(
-        Value::Null,
-        json!({"containers": [{"name": "main", "image": "train:1", "args": ["--fast"]}]}),
-    );
-    insta::assert_yaml_snapshot!("no_command", stored(&pod, &options(), &Entrypoints::new()).0);
+    let pod = running(json!([{"name": "main", "image": "train:1", "args": ["--fast"]}]));
+    insta::assert_yaml_snapshot!("no_command", admitted(&pod).0);
 }
 
 #[test]
 fn a_prepared_pod_stays_as_it_is() {
-    let pod = pod(Value::Null, json!({"containers": [gpu_container()]}));
-    let (prepared, _) = stored(&pod, &options(), &Entrypoints::new());
+    let pod = running(json!([gpu_container()]));
+    let (prepared, _) = admitted(&pod);
     let changed = PrepareOptions {
         tools_image: "other:2".into(),
         version: "0.2.0".into(),
         ..options()
     };
-    assert_eq!(
-        prepare(&typed(&prepared), &changed, &Entrypoints::new()),
-        Preparation::default()
-    );
+    let again = prepare(&typed(&prepared), &changed, &Entrypoints::new());
+    assert_eq!(again, Preparation::default());
 }
 
 #[test]
@@ -345,33 +339,21 @@ fn a_looked_up_entrypoint_keeps_the_arguments_in_their_order() {
         if args != Value::Null {
             container["args"] = args;
         }
-        let pod = pod(Value::Null, json!({"containers": [container]}));
+        let pod = running(json!([container]));
         assert_eq!(
             needed_entrypoints(&typed(&pod), &options),
             [("main".to_owned(), "train:1".to_owned())]
         );
         let (patched, _) = stored(&pod, &options, &Entrypoints::from([("main".to_owned(), Ok(found))]));
         let container = &patched["spec"]["containers"][0];
-        let wrapped: Vec<Value> = [json!(LAUNCHER), json!("run"), json!("--")]
-            .into_iter()
-            .chain(command.as_array().unwrap().clone())
-            .collect();
+        let mut wrapped = vec![json!(LAUNCHER), json!("run"), json!("--")];
+        wrapped.extend(command.as_array().unwrap().clone());
         assert_eq!(container["command"], Value::Array(wrapped), "{name}");
-        assert_eq!(
-            container.get("args").cloned().unwrap_or_default(),
-            expected_args,
-            "{name}"
-        );
+        assert_eq!(container["args"], expected_args, "{name}");
     }
-    let empty = pod(
-        Value::Null,
-        json!({"containers": [{"name": "main", "image": "train:1"}]}),
-    );
-    let (_, preparation) = stored(
-        &empty,
-        &options,
-        &Entrypoints::from([("main".to_owned(), Ok(image(&[], &[])))]),
-    );
+    let empty = running(json!([{"name": "main", "image": "train:1"}]));
+    let nothing = Entrypoints::from([("main".to_owned(), Ok(image(&[], &[])))]);
+    let (_, preparation) = stored(&empty, &options, &nothing);
     assert_eq!(preparation.unprepared, [("main".to_owned(), Refusal::EmptyEntrypoint)]);
 }
 
@@ -381,17 +363,12 @@ fn only_pinned_images_are_looked_up_in_that_mode() {
         entrypoints: EntrypointMode::Pinned,
         ..options()
     };
-    let pod = pod(
-        Value::Null,
-        json!({"containers": [
-            {"name": "digest", "image": "train@sha256:00"}, {"name": "always", "image": "train", "imagePullPolicy": "Always"},
-            {"name": "tag", "image": "train:1", "imagePullPolicy": "IfNotPresent"}, {"name": "own", "image": "x:1", "command": ["/x"]}
-        ]}),
-    );
-    let names: Vec<_> = needed_entrypoints(&typed(&pod), &options)
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
+    let pod = running(json!([
+        {"name": "digest", "image": "train@sha256:00"}, {"name": "always", "image": "train", "imagePullPolicy": "Always"},
+        {"name": "tag", "image": "train:1", "imagePullPolicy": "IfNotPresent"}, {"name": "own", "image": "x:1", "command": ["/x"]}
+    ]));
+    let needed = needed_entrypoints(&typed(&pod), &options).into_iter();
+    let names: Vec<_> = needed.map(|(name, _)| name).collect();
     assert_eq!(names, ["digest", "always"]);
     let (_, preparation) = stored(&pod, &options, &Entrypoints::new());
     assert!(preparation.unprepared.contains(&("tag".to_owned(), Refusal::NotPinned)));
@@ -405,55 +382,34 @@ fn what_cannot_be_prepared_says_why_and_what_to_do() {
         json_patch::merge(&mut spec, &extra);
         spec
     };
-    let limited = |limits: Value| {
-        let mut container = gpu_container();
-        json_patch::merge(&mut container["resources"]["limits"], &limits);
-        json!({"containers": [container]})
-    };
+    let with = |extra: Value| pod(Value::Null, spec(extra));
+    let limited = |limits: Value| running(json!([gpu_container_within(&limits)]));
     let mounted = |path: &str| {
         let mut container = gpu_container();
         container["volumeMounts"] = json!([{"name": "v", "mountPath": path}]);
-        json!({"containers": [container]})
+        running(json!([container]))
     };
-    let mut other_profiler = pod(Value::Null, spec(json!({})));
-    other_profiler["metadata"]["labels"][PREPARE_LABEL] = json!("perf");
     let named = |names: &str| {
-        pod(
-            json!({"flopwatch.dev/prepare-containers": names}),
-            spec(json!({"initContainers": [{"name": "setup"}]})),
-        )
+        let setup = json!({"initContainers": [{"name": "setup"}]});
+        pod(json!({"flopwatch.dev/prepare-containers": names}), spec(setup))
     };
     let annotated = |key: &str, value: &str| pod(json!({key: value}), spec(json!({})));
+    let tools = json!([{"name": "flopwatch-tools", "emptyDir": {}}]);
     let refusals = [
-        ("another profiler", other_profiler),
-        ("windows", pod(Value::Null, spec(json!({"os": {"name": "windows"}})))),
-        (
-            "arm",
-            pod(
-                Value::Null,
-                spec(json!({"nodeSelector": {"kubernetes.io/arch": "arm64"}})),
-            ),
-        ),
-        ("host pid", pod(Value::Null, spec(json!({"hostPID": true})))),
+        ("another profiler", labelled("perf", json!([gpu_container()]))),
+        ("windows", with(json!({"os": {"name": "windows"}}))),
+        ("arm", with(json!({"nodeSelector": {"kubernetes.io/arch": "arm64"}}))),
+        ("host pid", with(json!({"hostPID": true}))),
         ("unknown category", annotated("flopwatch.dev/nsys-trace", "cuda,vulkan")),
         ("no category", annotated("flopwatch.dev/nsys-trace", " ,")),
         ("graph mode", annotated("flopwatch.dev/nsys-cuda-graph-trace", "nodes")),
         ("range", annotated("flopwatch.dev/nsys-nvtx-capture", "st\nep")),
         ("no such container", named("missing")),
         ("init container", named("setup")),
-        (
-            "volume name",
-            pod(
-                Value::Null,
-                spec(json!({"volumes": [{"name": "flopwatch-tools", "emptyDir": {}}]})),
-            ),
-        ),
-        ("mount", pod(Value::Null, mounted("/flopwatch/run"))),
-        (
-            "storage",
-            pod(Value::Null, limited(json!({"ephemeral-storage": "200Mi"}))),
-        ),
-        ("memory", pod(Value::Null, limited(json!({"memory": "32Mi"})))),
+        ("volume name", with(json!({"volumes": tools}))),
+        ("mount", mounted("/flopwatch/run")),
+        ("storage", limited(json!({"ephemeral-storage": "200Mi"}))),
+        ("memory", limited(json!({"memory": "32Mi"}))),
     ];
     let message: BTreeMap<&str, String> = refusals.iter().map(|(name, pod)| (*name, unprepared(pod))).collect();
     insta::assert_yaml_snapshot!("refusals", message);
@@ -462,25 +418,17 @@ fn what_cannot_be_prepared_says_why_and_what_to_do() {
 #[test]
 fn a_pod_with_limited_storage_says_how_much_of_it_a_capture_may_take() {
     let room = |limits: Value, forged: &str| {
-        let mut container = gpu_container();
-        json_patch::merge(&mut container["resources"]["limits"], &limits);
-        let pod = pod(
-            json!({CAPTURE_BYTES_ANNOTATION: forged}),
-            json!({"containers": [container]}),
-        );
-        let (patched, preparation) = stored(&pod, &options(), &Entrypoints::new());
+        let spec = json!({"containers": [gpu_container_within(&limits)]});
+        let pod = pod(json!({CAPTURE_BYTES_ANNOTATION: forged}), spec);
+        let (patched, preparation) = admitted(&pod);
         assert_eq!(preparation.prepared, ["main"]);
-        patched["metadata"]["annotations"]
-            .get(CAPTURE_BYTES_ANNOTATION)
-            .cloned()
+        let annotations = &patched["metadata"]["annotations"];
+        annotations.get(CAPTURE_BYTES_ANNOTATION).cloned()
     };
     let limited = json!({"ephemeral-storage": "300Mi"});
     assert_eq!(room(limited, "999999999999"), Some(json!((36 << 20).to_string())));
-    assert_eq!(
-        room(json!({}), "1"),
-        None,
-        "nothing limits it, whatever the pod said before"
-    );
+    let unlimited = room(json!({}), "1");
+    assert_eq!(unlimited, None, "nothing limits it, whatever the pod said before");
 }
 
 #[test]
@@ -489,7 +437,7 @@ fn a_pod_that_only_copied_the_annotation_loses_it() {
         json!({PREPARED_ANNOTATION: "main", PREPARED_VERSION_ANNOTATION: "0.1.0"}),
         json!({"containers": [{"name": "main", "image": "train:1"}]}),
     );
-    let (patched, _) = stored(&pod, &options(), &Entrypoints::new());
+    let (patched, _) = admitted(&pod);
     assert!(patched["metadata"]["annotations"].get(PREPARED_ANNOTATION).is_none());
 }
 
@@ -500,10 +448,7 @@ fn a_pod_that_did_not_ask_is_not_touched() {
         json!({"containers": [gpu_container()]}),
     );
     pod["metadata"]["labels"] = json!({"app": "x"});
-    assert_eq!(
-        prepare(&typed(&pod), &options(), &Entrypoints::new()),
-        Preparation::default()
-    );
+    assert_eq!(admitted(&pod).1, Preparation::default());
 }
 
 /// Requests and limits of the whole pod, and its class, as the scheduler and kubelet reckon them.
@@ -599,7 +544,7 @@ proptest! {
             spec["initContainers"] = json!([{"name": "s", "image": "s", "restartPolicy": "Always"}]);
         }
         let pod = pod(Value::Null, spec);
-        let (patched, preparation) = stored(&pod, &options(), &Entrypoints::new());
+        let (patched, preparation) = admitted(&pod);
         prop_assert_eq!(effective(&pod), effective(&patched));
         prop_assert_eq!(preparation.prepared.is_empty(), patched["spec"] == pod["spec"]);
     }

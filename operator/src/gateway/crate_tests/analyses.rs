@@ -8,9 +8,8 @@ use flopwatch_model::Timeline;
 use flopwatch_trace::timeline_file;
 use serde_json::{Value, json};
 
-use super::client::Answer;
 use super::engine::Engine;
-use super::rig::{OTHER_NODE, Rig, artifacts, finished};
+use super::rig::{OTHER_NODE, Rig, artifacts, column, finished};
 use super::stored::bucket;
 
 const ANALYSES: &str = "/api/profiling/session/0badcafe/analyses";
@@ -36,10 +35,6 @@ async fn two_nodes() -> (Rig, Value) {
     (rig, status)
 }
 
-fn detail(answer: &Answer) -> String {
-    answer.json()["detail"].as_str().unwrap_or_default().to_owned()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_analysis_of_one_capture_comes_from_its_agent() {
     let rig = rig().await;
@@ -52,12 +47,10 @@ async fn an_analysis_of_one_capture_comes_from_its_agent() {
     assert_eq!(answer.json()["rows"], json!([]));
     assert_eq!(answer.json()["not_captured"][0]["what"], "what streams ran");
     let tag = answer.header("etag").to_owned();
-    let again = rig
-        .ask("GET", &path, Some("reader"), &[("If-None-Match", &tag)], "")
-        .await;
+    let again = rig.get_with(&path, "reader", &[("If-None-Match", &tag)]).await;
     assert_eq!(again.status, 304);
     assert_eq!(rig.ask("HEAD", &path, Some("reader"), &[], "").await.status, 200);
-    assert_eq!(rig.get(&path, "stranger").await.status, 403);
+    assert_eq!(rig.status(&path, "stranger").await, 403);
     assert_eq!(rig.ask("GET", &path, None, &[], "").await.status, 401);
 }
 
@@ -85,38 +78,26 @@ async fn a_result_is_written_as_it_is_asked_for_and_no_page_of_it_runs_here() {
         );
         assert_eq!(answer.header("content-security-policy"), "default-src 'none'; sandbox");
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
-        assert_eq!(rig.get(&path, "stranger").await.status, 403);
+        assert_eq!(rig.status(&path, "stranger").await, 403);
     }
     let unknown = rig
         .get(&format!("{ANALYSES}/kernels-per-stream?format=pdf"), "reader")
         .await;
     assert_eq!(unknown.status, 400, "{unknown:?}");
-    assert!(detail(&unknown).contains("html"), "{unknown:?}");
+    assert!(unknown.detail().contains("html"), "{unknown:?}");
 }
 
 #[tokio::test]
 async fn the_catalogue_is_listed_for_everybody() {
     let rig = Rig::new().await;
     let list = rig.ask("GET", "/api/profiling/analyses", None, &[], "").await.json();
-    let names: Vec<&str> = list["analyses"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|one| one["name"].as_str())
-        .collect();
+    let names = column(&list["analyses"], "name");
     let known: Vec<&str> = catalogue::CATALOGUE.iter().map(|definition| definition.name).collect();
     assert_eq!(names, known);
-    let changes = list["analyses"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["name"] == "kernel-changes")
-        .unwrap();
+    let mut all = list["analyses"].as_array().unwrap().iter();
+    let changes = all.find(|one| one["name"] == "kernel-changes").unwrap();
     let version = catalogue::find("kernel-changes").unwrap().version;
-    assert_eq!(
-        (&changes["inputs"], &changes["version"]),
-        (&json!("two"), &json!(version))
-    );
+    assert_eq!(json!([changes["inputs"], changes["version"]]), json!(["two", version]));
     assert!(changes["parameters"]["properties"]["limit"].is_object(), "{changes}");
 }
 
@@ -142,9 +123,9 @@ async fn what_is_no_request_of_the_catalogue_says_what_is() {
         let answer = rig.get(&format!("{ANALYSES}/{path}"), "reader").await;
         assert_eq!(answer.status, status, "{path}: {answer:?}");
         for word in words {
-            assert!(detail(&answer).contains(word), "{path}: {answer:?}");
+            assert!(answer.detail().contains(word), "{path}: {answer:?}");
         }
-        let of_a_stranger = rig.get(&format!("{ANALYSES}/{path}"), "stranger").await.status;
+        let of_a_stranger = rig.status(&format!("{ANALYSES}/{path}"), "stranger").await;
         // The catalogue is public; what a session's request lacks is not.
         assert_eq!(of_a_stranger, if status == 404 { 404 } else { 403 }, "{path}");
     }
@@ -159,7 +140,7 @@ async fn two_captures_of_different_nodes_meet_on_the_first_ones() {
     assert_eq!(answer.json()["rows"], json!([]));
     assert_eq!(answer.json()["not_captured"][0]["what"], "kernels before");
     assert_eq!(rig.inputs_taken(), 1);
-    assert_eq!(rig.get(&path, "reader").await.json(), answer.json());
+    assert_eq!(rig.json(&path, "reader").await, answer.json());
     assert_eq!(rig.ask("HEAD", &path, Some("reader"), &[], "").await.status, 200);
     assert_eq!(rig.inputs_taken(), 1, "a kept result needs no content");
 }
@@ -178,11 +159,7 @@ async fn who_may_not_read_the_second_session_has_nothing_brought() {
         ("00000bad", "reader", "RawForbidden"),
     ] {
         let answer = rig.get(&format!("{ANALYSES}/kernel-changes?with={with}"), user).await;
-        assert_eq!(
-            (answer.status, answer.reason().as_str()),
-            (403, reason),
-            "{with} {user}: {answer:?}"
-        );
+        assert_eq!(answer.told(), format!("403 {reason}"), "{with} {user}: {answer:?}");
     }
     assert_eq!(rig.inputs_taken(), 0);
 }
@@ -195,12 +172,8 @@ async fn a_capture_that_is_not_what_its_status_says_is_not_taken() {
     let answer = rig
         .get(&format!("{ANALYSES}/kernel-changes?with=00000bad"), "reader")
         .await;
-    assert_eq!(
-        (answer.status, answer.reason().as_str()),
-        (502, "NotBrought"),
-        "{answer:?}"
-    );
-    assert!(detail(&answer).contains("SHA-256"), "{answer:?}");
+    assert_eq!(answer.told(), "502 NotBrought", "{answer:?}");
+    assert!(answer.detail().contains("SHA-256"), "{answer:?}");
     assert_eq!(rig.inputs_taken(), 0);
 }
 
@@ -214,11 +187,8 @@ async fn an_agent_reads_a_copy_in_the_object_store_itself() {
     // The one agent that is left holds neither capture: both are read from the store.
     let path = format!("{ANALYSES}/kernel-changes?with=0badcafe/train-a");
     let answer = rig.get(&path, "reader").await;
-    assert_eq!(
-        (answer.status, answer.json()["rows"].clone()),
-        (200, Value::Array(vec![])),
-        "{answer:?}"
-    );
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["rows"], json!([]));
     assert_eq!(rig.inputs_taken(), 0);
 }
 
@@ -233,37 +203,20 @@ async fn the_paths_of_the_profiling_suite_answer_of_a_session_and_of_the_latest(
         let answer = rig.get(path, "reader").await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         assert_eq!(answer.json(), nothing, "{path}");
-        assert_eq!(rig.get(path, "stranger").await.status, 403, "{path}");
+        assert_eq!(rig.status(path, "stranger").await, 403, "{path}");
         assert_eq!(rig.ask("GET", path, None, &[], "").await.status, 401, "{path}");
     }
     let kernels = rig.get("/api/profiler/kernels?limit=3", "reader").await;
     assert_eq!(kernels.json(), json!({"kernels": null}));
-    let memory = rig
-        .get(
-            "/api/profiler/memory?sample_interval_ms=1.0&record_history=true",
-            "reader",
-        )
-        .await;
-    assert_eq!(
-        memory.json(),
-        json!({"points": null, "peak_allocated_mb": null, "peak_time_ms": null})
-    );
-    let flame = rig
-        .get(
-            "/api/profiler/flame?min_duration_us=10.0&max_depth=50&group_small_kernels=true",
-            "reader",
-        )
-        .await;
-    assert_eq!(
-        (&flame.json()["name"], &flame.json()["value"]),
-        (&json!("all"), &json!(0))
-    );
+    let path = "/api/profiler/memory?sample_interval_ms=1.0&record_history=true";
+    let nothing = json!({"points": null, "peak_allocated_mb": null, "peak_time_ms": null});
+    assert_eq!(rig.json(path, "reader").await, nothing);
+    let path = "/api/profiler/flame?min_duration_us=10.0&max_depth=50&group_small_kernels=true";
+    let flame = rig.json(path, "reader").await;
+    assert_eq!(json!([flame["name"], flame["value"]]), json!(["all", 0]));
     let page = rig.get("/api/profiler/flame?format=html", "reader").await;
     assert!(page.body.starts_with(b"<!doctype html>"), "{page:?}");
-    let timeline = rig
-        .get("/api/profiler/timeline?min_duration_us=0.5", "reader")
-        .await
-        .json();
+    let timeline = rig.json("/api/profiler/timeline?min_duration_us=0.5", "reader").await;
     let keys = [
         "cpu_active_time_us",
         "gpu_active_time_us",
@@ -279,8 +232,8 @@ async fn the_paths_of_the_profiling_suite_answer_of_a_session_and_of_the_latest(
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         let compile = answer.json();
         assert_eq!(
-            (&compile["speedup"], &compile["graph_breaks"]),
-            (&Value::Null, &json!([])),
+            json!([compile["speedup"], compile["graph_breaks"]]),
+            json!([null, []]),
             "{path}"
         );
         assert_eq!(compile.as_object().unwrap().len(), 8, "{path}");

@@ -87,7 +87,7 @@ async fn a_page_of_another_site_can_have_nothing_done_in_the_name_of_who_signed_
         }
         // Nor can it sign the browser in as somebody else, or out.
         let other = sign_in(&rig, "reader", &headers).await;
-        assert_eq!((other.status, other.reason().as_str()), (403, "OtherSite"), "{site:?}");
+        assert_eq!(other.told(), "403 OtherSite", "{site:?}");
         let out = rig.ask("DELETE", SIGN_IN, None, &headers, "").await;
         assert_eq!((out.status, out.header("set-cookie")), (403, ""), "{site:?}");
         let who = rig.ask("GET", SIGN_IN, None, &headers, "").await;
@@ -145,8 +145,8 @@ async fn a_header_counts_before_a_cookie() {
     let cookie = signed_in(&rig, "admin").await;
     let headers = [("Cookie", cookie.as_str()), OWN];
     let path = super::PATHS[0];
-    assert_eq!(rig.ask("GET", path, Some("stranger"), &headers, "").await.status, 403);
-    assert_eq!(rig.ask("GET", path, Some("nobody"), &headers, "").await.status, 401);
+    assert_eq!(rig.get_with(path, "stranger", &headers).await.status, 403);
+    assert_eq!(rig.get_with(path, "nobody", &headers).await.status, 401);
     let basic = [headers.as_slice(), &[("Authorization", "Basic eA==")]].concat();
     assert_eq!(rig.ask("GET", path, None, &basic, "").await.status, 401);
 }
@@ -156,7 +156,7 @@ async fn a_session_is_stopped_with_the_callers_own_token() {
     let rig = Rig::new().await;
     for (user, reason) in [("reader", "Refused"), ("stranger", "Forbidden")] {
         let refused = rig.post(&stop_path(), user, &json!({"stop": "keep"})).await;
-        assert_eq!((refused.status, refused.reason().as_str()), (403, reason), "{user}");
+        assert_eq!(refused.told(), format!("403 {reason}"), "{user}");
     }
     for body in [json!({}), json!({"stop": "now"}), json!({"stop": "keep", "name": "x"})] {
         assert_eq!(rig.post(&stop_path(), "admin", &body).await.status, 400, "{body}");
@@ -188,7 +188,7 @@ async fn targets_are_the_pods_that_the_caller_may_list() {
     rig.cluster.server.set_page(2);
     let path = "/api/profiling/targets?namespace=team";
     assert_eq!(
-        rig.get(path, "admin").await.json(),
+        rig.json(path, "admin").await,
         json!({
             "targets": [{"pod": "train", "node": "node", "containers": [
                 {"name": "main", "gpu": true, "prepared": true}, {"name": "logs", "gpu": false, "prepared": false}
@@ -197,7 +197,7 @@ async fn targets_are_the_pods_that_the_caller_may_list() {
         })
     );
     let refused = rig.get(path, "reader").await;
-    assert_eq!((refused.status, refused.reason().as_str()), (403, "Refused"));
+    assert_eq!(refused.told(), "403 Refused");
     for query in ["", "?namespace=", "?namespace=../x", "?namespace=a&x=y"] {
         let answer = rig.get(&format!("/api/profiling/targets{query}"), "admin").await;
         assert_eq!(answer.status, 400, "{query}");

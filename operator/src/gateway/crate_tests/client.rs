@@ -42,6 +42,11 @@ impl Ears {
     }
 }
 
+/// That member of each object of a list.
+pub(super) fn column<'a>(list: &'a Value, member: &str) -> Vec<&'a Value> {
+    list.as_array().unwrap().iter().map(|object| &object[member]).collect()
+}
+
 /// An answer of the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
@@ -79,5 +84,15 @@ impl Answer {
 
     pub(super) fn reason(&self) -> String {
         self.json()["reason"].as_str().unwrap().to_owned()
+    }
+
+    /// Status and reason of a refusal: `404 NotFound`.
+    pub(super) fn told(&self) -> String {
+        format!("{} {}", self.status, self.reason())
+    }
+
+    /// What a refusal says, or nothing.
+    pub(super) fn detail(&self) -> String {
+        self.json()["detail"].as_str().unwrap_or_default().to_owned()
     }
 }

@@ -12,6 +12,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
+use super::PATHS;
 use super::rig::{Rig, artifacts, timeline_content};
 
 const EVENTS_CSV: &str = "timeline.csv";
@@ -101,10 +102,7 @@ fn path(form: &str) -> String {
 #[tokio::test]
 async fn a_form_comes_from_the_agent_like_an_artifact() {
     let rig = Rig::new().await;
-    let list = rig
-        .get("/api/profiling/session/0badcafe/artifacts", "reader")
-        .await
-        .json();
+    let list = rig.json(PATHS[1], "reader").await;
     let expected = json!({
         "name": "timeline.csv", "media_type": "text/csv; charset=utf-8",
         "about": "Every event of the timeline, a line each (RFC 4180)."
@@ -129,20 +127,16 @@ async fn a_form_comes_from_the_agent_like_an_artifact() {
         (head.status, head.header("content-length")),
         (200, content.len().to_string().as_str())
     );
-    let part = rig
-        .ask("GET", &path, Some("reader"), &[("Range", "bytes=0-0")], "")
-        .await;
+    let part = rig.get_with(&path, "reader", &[("Range", "bytes=0-0")]).await;
     assert_eq!((part.status, part.body.as_slice()), (206, &content.as_bytes()[..1]));
-    let again = rig
-        .ask("GET", &path, Some("reader"), &[("If-None-Match", &tag)], "")
-        .await;
+    let again = rig.get_with(&path, "reader", &[("If-None-Match", &tag)]).await;
     assert_eq!(again.status, 304);
     let events = rig.get("/api/profiling/timeline/0badcafe", "reader").await;
     let bytes = u64::try_from(timeline_content().len()).unwrap();
     assert_eq!((events.status, events.json()), (200, earliest(bytes)));
     assert_eq!(events.header("content-type"), "application/json");
-    assert_eq!(rig.get("/api/profiling/timeline/00000009", "reader").await.status, 403);
-    assert_eq!(rig.get(&path, "stranger").await.status, 403);
+    assert_eq!(rig.status("/api/profiling/timeline/00000009", "reader").await, 403);
+    assert_eq!(rig.status(&path, "stranger").await, 403);
     assert_eq!(rig.ask("GET", &path, None, &[], "").await.status, 401);
 }
 
@@ -150,28 +144,24 @@ async fn a_form_comes_from_the_agent_like_an_artifact() {
 async fn a_form_that_cannot_be_made_or_not_yet_says_so() {
     let rig = Rig::new().await;
     let failed = rig.get(&path(CHROME), "reader").await;
-    assert_eq!((failed.status, failed.reason().as_str()), (502, "ConversionFailed"));
-    let detail = failed.json()["detail"].as_str().unwrap().to_owned();
+    assert_eq!(failed.told(), "502 ConversionFailed");
+    let detail = failed.detail();
     assert_eq!(detail, "It could not be made: the child was ended.");
     let waiting = rig.get(&path(PERFETTO), "reader").await;
-    assert_eq!((waiting.status, waiting.reason().as_str()), (503, "Converting"));
+    assert_eq!(waiting.told(), "503 Converting");
     assert_eq!(waiting.header("retry-after"), "2");
     let full = rig.get(&path(EVENTS_PARQUET), "reader").await;
-    assert_eq!((full.status, full.reason().as_str()), (503, "Busy"));
+    assert_eq!(full.told(), "503 Busy");
 }
 
 #[tokio::test]
 async fn a_capture_without_a_timeline_has_no_forms() {
     let rig = Rig::new().await;
     let mut bare = artifacts();
-    bare.as_array_mut()
-        .unwrap()
-        .retain(|artifact| artifact["type"] == "Summary");
-    rig.capture("train-a", &format!("https://{}/x", rig.agent.address), &bare);
-    assert_eq!(rig.get(&path(EVENTS_CSV), "reader").await.status, 404);
-    let list = rig
-        .get("/api/profiling/session/0badcafe/artifacts", "reader")
-        .await
-        .json();
+    let all = bare.as_array_mut().unwrap();
+    all.retain(|artifact| artifact["type"] == "Summary");
+    rig.capture("train-a", &rig.agent_url(), &bare);
+    assert_eq!(rig.status(&path(EVENTS_CSV), "reader").await, 404);
+    let list = rig.json(PATHS[1], "reader").await;
     assert_eq!(list["derived"], json!([]));
 }

@@ -8,7 +8,7 @@ use flopwatch_fleet::{CaptureRow, FilePath, Row, Sketch, Table, name_hash, write
 use flopwatch_test_harness::{Identity, Right};
 use serde_json::{Value, json};
 
-use super::rig::Rig;
+use super::rig::{Answer, Rig, column};
 use super::stored::bucket;
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -108,48 +108,30 @@ async fn captures_stand_for_those_that_were_not_drawn_and_what_is_missing_is_tol
     put_capture(&bucket, &failed).await;
     let mut asked = capture("team", "asked");
     (asked.0.trigger, asked.0.probability_per_billion) = ("Manual".to_owned(), 1_000_000_000);
-    asked.1 = vec![
-        row(&asked.0, "cuda_kernel", "copy", HOUR),
-        row(&asked.0, "nvtx_range", "step", HOUR),
-    ];
+    let ran = [("cuda_kernel", "copy"), ("nvtx_range", "step")];
+    asked.1 = ran.map(|(category, name)| row(&asked.0, category, name, HOUR)).into();
     put_both(&bucket, &asked).await;
     let found = top(&rig, "by=kernels&namespace=team", "reader").await;
-    let counts = [
-        "captures",
-        "failed",
-        "not_captured",
-        "not_drawn",
-        "captures_without_rows",
-    ]
-    .map(|name| found[name].as_u64());
-    assert_eq!(counts, [11, 1, 1, 1, 0].map(Some), "{found}");
-    let keys: Vec<_> = found["groups"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|group| &group["key"])
-        .collect();
-    assert_eq!(keys, ["gemm", "copy"]);
+    let names = "captures failed not_captured not_drawn captures_without_rows".split(' ');
+    for (name, count) in names.zip([11, 1, 1, 1, 0]) {
+        assert_eq!(found[name], count, "{name}: {found}");
+    }
+    assert_eq!(column(&found["groups"], "key"), ["gemm", "copy"]);
     let gemm = &found["groups"][0];
     assert_eq!(
-        (&gemm["captures"], &gemm["observed"]["total_ns"]),
-        (&json!(9), &json!(9 * HOUR))
+        json!([gemm["captures"], gemm["observed"]["total_ns"]]),
+        json!([9, 9 * HOUR])
     );
     let total = gemm["total_ns"]["value"].as_f64().unwrap();
     assert!((total - 90.0 * 3.6e12).abs() < 1e6, "{gemm}");
-    let (low, high) = (
-        gemm["total_ns"]["low"].as_f64().unwrap(),
-        gemm["total_ns"]["high"].as_f64().unwrap(),
-    );
+    let [low, high] = ["low", "high"].map(|end| gemm["total_ns"][end].as_f64().unwrap());
     assert!(low < total && total < high, "{gemm}");
-    assert!(
-        (gemm["share"]["value"].as_f64().unwrap() - 90.0 / 91.0).abs() < 1e-9,
-        "{gemm}"
-    );
+    let share = gemm["share"]["value"].as_f64().unwrap();
+    assert!((share - 90.0 / 91.0).abs() < 1e-9, "{gemm}");
     let drawn = top(&rig, "by=kernels&namespace=team&drawn_only=true&limit=1", "reader").await;
     assert_eq!(
-        (&drawn["captures"], &drawn["not_drawn"], &drawn["other_groups"]),
-        (&json!(10), &json!(1), &json!(0))
+        json!([drawn["captures"], drawn["not_drawn"], drawn["other_groups"]]),
+        json!([10, 1, 0])
     );
     let ranges = top(&rig, "by=ranges&namespace=team", "reader").await;
     assert_eq!(ranges["groups"][0]["key"], "step");
@@ -170,33 +152,21 @@ async fn nobody_sees_what_came_of_sessions_that_they_may_not_list() {
     put_rows(&bucket, &posing, &rows).await;
     put_capture(&bucket, &posing).await;
     let own = top(&rig, "by=images&namespace=team", "reader").await;
-    assert_eq!(
-        (&own["captures"], own["groups"].as_array().unwrap().len()),
-        (&json!(2), 1),
-        "{own}"
-    );
+    let groups = |found: &Value| column(&found["groups"], "key").len();
+    assert_eq!((&own["captures"], groups(&own)), (&json!(2), 1), "{own}");
     let text = own.to_string();
     for foreign in ["registry/other", "foreign", "posed"] {
         assert!(!text.contains(foreign), "{foreign}: {text}");
     }
     assert_eq!(
-        (&own["unread"][0]["files"], &own["captures_without_rows"]),
-        (&json!(1), &json!(0)),
+        json!([own["unread"][0]["files"], own["captures_without_rows"]]),
+        json!([1, 0]),
         "{own}"
     );
     let all = top(&rig, "by=images", "admin").await;
-    assert_eq!(
-        (&all["captures"], all["groups"].as_array().unwrap().len()),
-        (&json!(3), 2),
-        "{all}"
-    );
-    assert!(
-        all["unread"][0]["example"]
-            .as_str()
-            .unwrap()
-            .ends_with("posing.parquet"),
-        "{all}"
-    );
+    assert_eq!((&all["captures"], groups(&all)), (&json!(3), 2), "{all}");
+    let example = all["unread"][0]["example"].as_str().unwrap();
+    assert!(example.ends_with("posing.parquet"), "{all}");
     for (query, user) in [
         ("by=images", "reader"),
         ("by=images&namespace=other", "reader"),
@@ -204,16 +174,10 @@ async fn nobody_sees_what_came_of_sessions_that_they_may_not_list() {
         ("by=images&namespace=team", "stranger"),
     ] {
         let refused = rig.get(&format!("/api/fleet/top?{query}"), user).await;
-        assert_eq!(
-            (refused.status, refused.reason()),
-            (403, "Forbidden".to_owned()),
-            "{query} {user}"
-        );
+        assert_eq!(refused.told(), "403 Forbidden", "{query} {user}");
     }
-    assert_eq!(
-        rig.ask("GET", "/api/fleet/top?by=images", None, &[], "").await.status,
-        401
-    );
+    let nobody = rig.ask("GET", "/api/fleet/top?by=images", None, &[], "").await;
+    assert_eq!(nobody.status, 401);
 }
 
 #[tokio::test]
@@ -243,10 +207,7 @@ async fn sums_of_a_namespace_read_and_tell_nothing_of_another() {
         assert_eq!(found[of_all], 0, "{of_all}: {found}");
     }
     assert_eq!(found["unread"], json!([]), "{found}");
-    let all = rig
-        .get(&format!("/api/fleet/top?by=kernels&{days}"), "admin")
-        .await
-        .json();
+    let all = rig.json(&format!("/api/fleet/top?by=kernels&{days}"), "admin").await;
     assert_eq!((&all["captures"], &all["repeated"]), (&json!(20), &json!(1)), "{all}");
 }
 
@@ -291,46 +252,29 @@ async fn files_that_are_damaged_missing_or_of_another_are_told_and_never_count()
     let found = answer.json();
     // good, early, cut and one of the two.
     assert_eq!(
-        (&found["captures"], &found["not_captured"]),
-        (&json!(4), &json!(2)),
+        json!([found["captures"], found["not_captured"]]),
+        json!([4, 2]),
         "{found}"
     );
     assert_eq!(found["groups"][0]["captures"], 2, "{found}");
     assert_eq!(
-        (
-            &found["captures_without_rows"],
-            &found["rows_without_capture"],
-            &found["repeated"]
-        ),
-        (&json!(1), &json!(1), &json!(1)),
+        json!([found["captures_without_rows"], found["rows_without_capture"], found["repeated"]]),
+        json!([1, 1, 1]),
         "{found}"
     );
-    let unread: Vec<_> = found["unread"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|unread| unread["files"].as_u64().unwrap())
-        .collect();
-    assert_eq!(unread.iter().sum::<u64>(), 3, "{found}");
-    assert!(
-        found["unread"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|unread| unread["example"].as_str().unwrap().contains("/tenant=team/")),
-        "{found}"
-    );
+    let unread = column(&found["unread"], "files").into_iter();
+    assert_eq!(unread.filter_map(Value::as_u64).sum::<u64>(), 3, "{found}");
+    for example in column(&found["unread"], "example") {
+        assert!(example.as_str().unwrap().contains("/tenant=team/"), "{found}");
+    }
 }
 
 #[tokio::test]
 async fn what_cannot_be_had_says_what_helps() {
     let rig = Rig::new().await;
     let none = rig.get("/api/fleet/top?by=kernels&namespace=team", "reader").await;
-    assert_eq!((none.status, none.reason()), (404, "NoObjectStore".to_owned()));
-    assert!(
-        none.json()["detail"].as_str().unwrap().contains("store.url"),
-        "{none:?}"
-    );
+    assert_eq!(none.told(), "404 NoObjectStore");
+    assert!(none.detail().contains("store.url"), "{none:?}");
     for query in [
         "by=pods",
         "",
@@ -341,11 +285,8 @@ async fn what_cannot_be_had_says_what_helps() {
         "by=kernels&since=2026-01-01T00:00:00Z&until=2026-06-01T00:00:00Z",
         "by=kernels&unknown=1",
     ] {
-        assert_eq!(
-            rig.get(&format!("/api/fleet/top?{query}"), "admin").await.status,
-            400,
-            "{query}"
-        );
+        let answer = rig.get(&format!("/api/fleet/top?{query}"), "admin").await;
+        assert_eq!(answer.status, 400, "{query}");
     }
     let (mut server, rig, bucket) = fleet().await;
     put_both(&bucket, &capture("team", "own")).await;
@@ -357,13 +298,11 @@ async fn what_cannot_be_had_says_what_helps() {
         "{down:?}"
     );
     server.start_again().await;
-    assert_eq!(rig.get(&path, "reader").await.json()["captures"], 1);
+    assert_eq!(rig.json(&path, "reader").await["captures"], 1);
 }
 
 /// Status and reason of an answer to whoever asks while the store does not answer.
-fn slow() -> (u16, String) {
-    (504, "ObjectStoreSlow".to_owned())
-}
+const SLOW: &str = "504 ObjectStoreSlow";
 
 #[tokio::test]
 async fn one_user_takes_no_turn_of_another() {
@@ -373,19 +312,15 @@ async fn one_user_takes_no_turn_of_another() {
     let path = format!("/api/fleet/top?by=kernels&namespace=team&{DAY}");
     let ask = |user| rig.get(&path, user);
     let (one, two, three, other) = tokio::join!(ask("reader"), ask("reader"), ask("reader"), ask("admin"));
-    let mut told = [one, two, three].map(|answer| (answer.status, answer.reason()));
+    let mut told = [one, two, three].map(|answer| answer.told());
     told.sort();
-    let busy = || (503, "Busy".to_owned());
-    assert_eq!(told, [busy(), busy(), slow()]);
+    assert_eq!(told, ["503 Busy", "503 Busy", SLOW]);
     // It had its turn, and the store gave it nothing.
-    assert_eq!((other.status, other.reason()), slow());
+    assert_eq!(other.told(), SLOW);
     drop(silent);
     server.start_again().await;
     let (one, two) = tokio::join!(ask("reader"), ask("admin"));
-    assert_eq!(
-        (&one.json()["captures"], &two.json()["captures"]),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!(json!([one.json()["captures"], two.json()["captures"]]), json!([1, 1]));
 }
 
 #[tokio::test]
@@ -400,14 +335,11 @@ async fn a_store_that_does_not_answer_keeps_four_users_waiting_and_no_more() {
     let silent = server.silence().await;
     let path = format!("/api/fleet/top?by=kernels&namespace=team&{DAY}");
     let asked = users.map(|user| rig.get(&path, user));
-    let mut told: Vec<_> = futures::future::join_all(asked)
-        .await
-        .into_iter()
-        .map(|answer| (answer.status, answer.reason()))
-        .collect();
+    let answers = futures::future::join_all(asked).await;
+    let mut told: Vec<_> = answers.iter().map(Answer::told).collect();
     told.sort();
-    assert_eq!(told, [(503, "Busy".to_owned()), slow(), slow(), slow(), slow()]);
+    assert_eq!(told, ["503 Busy", SLOW, SLOW, SLOW, SLOW]);
     drop(silent);
     server.start_again().await;
-    assert_eq!(rig.get(&path, "u4").await.status, 200);
+    assert_eq!(rig.status(&path, "u4").await, 200);
 }

@@ -63,17 +63,13 @@ async fn counters_come_with_the_figures_that_most_ask_for() {
     assert_eq!(found["launches_left_out"], 0);
     let kernel = &found["launches"][0];
     assert_eq!(
-        (&kernel["name"], &kernel["grid"]),
-        (&json!("axpy(int)"), &json!([40, 2, 1]))
+        json!([kernel["name"], kernel["grid"]]),
+        json!(["axpy(int)", [40, 2, 1]])
     );
     let figures = &kernel["figures"];
     assert_eq!(
-        (
-            &figures["duration_ns"],
-            &figures["bandwidth_share"],
-            &figures["achieved_occupancy"]
-        ),
-        (&json!(6500.0), &json!(0.5), &json!(0.25))
+        json!([figures["duration_ns"], figures["bandwidth_share"], figures["achieved_occupancy"]]),
+        json!([6500.0, 0.5, 0.25])
     );
     assert_eq!(figures["flop_per_second"], Value::Null, "not measured is not zero");
     let duration = "GPU Speed Of Light Throughput: Duration";
@@ -81,7 +77,7 @@ async fn counters_come_with_the_figures_that_most_ask_for() {
         (&kernel["metrics"][duration], &kernel["units"][duration]),
         (&json!(6.5), &json!("us"))
     );
-    assert_eq!(rig.get(PATH, "stranger").await.status, 403);
+    assert_eq!(rig.status(PATH, "stranger").await, 403);
     let named = rig
         .get("/api/profiling/session/0badcafe/analyses/kernel-counters", "reader")
         .await;
@@ -121,14 +117,7 @@ async fn a_capture_without_counters_says_so() {
     let rig = Rig::new().await;
     for _ in 0..2 {
         let answer = rig.get(PATH, "reader").await;
-        assert_eq!(
-            (answer.status, answer.reason().as_str()),
-            (404, "NotCaptured"),
-            "{answer:?}"
-        );
-        assert!(
-            answer.json()["detail"].as_str().unwrap().contains("Nsight Compute"),
-            "{answer:?}"
-        );
+        assert_eq!(answer.told(), "404 NotCaptured", "{answer:?}");
+        assert!(answer.detail().contains("Nsight Compute"), "{answer:?}");
     }
 }

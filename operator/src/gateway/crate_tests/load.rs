@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::PATHS;
 use super::rig::{AGENT_NAME, Answer, Rig, timeline_content};
 use crate::metrics::Metrics;
 
@@ -107,25 +108,19 @@ async fn connect(rig: &Rig, address: std::net::SocketAddr) -> std::io::Result<Tl
     let mut roots = RootCertStore::empty();
     let pem = std::fs::read(rig.agent.folder.path().join("ca.crt")).unwrap();
     roots.add(CertificateDer::from_pem_slice(&pem).unwrap()).unwrap();
-    let config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = ClientConfig::builder().with_root_certificates(roots);
+    let connector = TlsConnector::from(std::sync::Arc::new(config.with_no_client_auth()));
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from(AGENT_NAME).unwrap();
-    TlsConnector::from(std::sync::Arc::new(config))
-        .connect(name, stream)
-        .await
+    connector.connect(name, stream).await
 }
 
 async fn status_of(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Option<u16> {
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut bytes = Vec::new();
     // A peer that closes without a word of TLS is one that closes.
-    drop(
-        tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes))
-            .await
-            .ok()?,
-    );
+    let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut bytes)).await;
+    drop(read.ok()?);
     (!bytes.is_empty()).then(|| Answer::parse(&bytes).status)
 }
 
@@ -178,7 +173,7 @@ async fn a_writer_that_never_ends_its_body_is_told_so_and_others_are_served() {
         stream.write_all(head.as_bytes()).await.unwrap();
         slow.push(stream);
     }
-    assert_eq!(rig.get("/api/profiling/session/0badcafe", "reader").await.status, 200);
+    assert_eq!(rig.status("/api/profiling/session/0badcafe", "reader").await, 200);
     let mut bytes = vec![0; 4096];
     let read = tokio::time::timeout(Duration::from_secs(25), slow.remove(0).read(&mut bytes)).await;
     let read = read.expect("an answer to half a request").unwrap();
@@ -289,10 +284,6 @@ async fn headers_without_measure_are_refused_and_leave_the_gateway_well() {
             let status = Answer::parse(&bytes).status;
             assert!((400..500).contains(&status), "{what}: {status}");
         }
-        assert_eq!(
-            rig.get("/api/profiling/session/0badcafe", "reader").await.status,
-            200,
-            "after {what}"
-        );
+        assert_eq!(rig.status(PATHS[0], "reader").await, 200, "after {what}");
     }
 }

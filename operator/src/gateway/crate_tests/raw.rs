@@ -1,7 +1,7 @@
 //! Timelines of captures of which the raw one is kept alone, through the gateway.
 
 use flopwatch_bucket_rig::{S3Server, SECRET_KEY};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::analyses::empty;
 use super::engine::Engine;
@@ -25,12 +25,9 @@ async fn keep_raw_alone(rig: &mut Rig, report: &str) {
 async fn the_timeline_of_a_raw_capture_is_made_for_those_who_may_read_that() {
     let mut rig = Rig::new().await;
     keep_raw_alone(&mut rig, "a report").await;
-    let status = rig.get(STATUS, "reader").await.json();
-    assert_eq!(
-        (&status["status"], &status["artifact"]),
-        (&json!("ready"), &Value::Null)
-    );
-    let list = rig.get(ARTIFACTS, "reader").await.json();
+    let status = rig.json(STATUS, "reader").await;
+    assert_eq!(json!([status["status"], status["artifact"]]), json!(["ready", null]));
+    let list = rig.json(ARTIFACTS, "reader").await;
     assert_eq!(list["derived"][0]["name"], "timeline.h5");
 
     let answer = rig.get(H5, "raw-reader").await;
@@ -39,19 +36,13 @@ async fn the_timeline_of_a_raw_capture_is_made_for_those_who_may_read_that() {
         (200, &b"a report of 0badcafe"[..])
     );
     assert_eq!(answer.header("content-type"), "application/x-hdf5");
-    let part = rig
-        .ask("GET", H5, Some("raw-reader"), &[("Range", "bytes=0-0")], "")
-        .await;
+    let part = rig.get_with(H5, "raw-reader", &[("Range", "bytes=0-0")]).await;
     assert_eq!((part.status, part.body.as_slice()), (206, &b"a"[..]));
     let events = rig.get(&format!("{ARTIFACTS}/timeline.csv"), "raw-reader").await;
     assert_eq!((events.status, events.body.as_slice()), (200, &b"20 bytes"[..]));
     for path in [H5, "/api/profiling/timeline/0badcafe"] {
         let refused = rig.get(path, "reader").await;
-        assert_eq!(
-            (refused.status, refused.reason().as_str()),
-            (403, "RawForbidden"),
-            "{path}"
-        );
+        assert_eq!(refused.told(), "403 RawForbidden", "{path}");
     }
 }
 
@@ -60,8 +51,8 @@ async fn a_raw_capture_of_which_no_timeline_can_be_made_says_what_the_export_sai
     let mut rig = Rig::new().await;
     keep_raw_alone(&mut rig, "broken").await;
     let failed = rig.get(H5, "raw-reader").await;
-    assert_eq!((failed.status, failed.reason().as_str()), (502, "ConversionFailed"));
-    let detail = failed.json()["detail"].as_str().unwrap().to_owned();
+    assert_eq!(failed.told(), "502 ConversionFailed");
+    let detail = failed.detail();
     assert!(
         detail.contains("the export failed (exit code 1): this is no report"),
         "{detail}"
@@ -92,9 +83,9 @@ async fn a_capture_is_compared_with_a_raw_one_of_another_node() {
     let mut rig = Rig::on_two_nodes(&empty(), Engine::converter).await;
     rig.session("team", "other", "00000bad", 1, "True");
     let other = rig.other.as_mut().unwrap();
-    let url = format!("https://{}/x", other.address);
     let artifacts = other.publish_raw(&empty(), "train-b", ("other", "00000bad")).await;
-    rig.capture_on(OTHER_NODE, "other", "00000bad", "train-b", &finished(&url, &artifacts));
+    let status = finished(&rig.other_url(), &artifacts);
+    rig.capture_on(OTHER_NODE, "other", "00000bad", "train-b", &status);
     let path = "/api/profiling/session/0badcafe/analyses/kernel-changes?with=00000bad";
     let answer = rig.get(path, "raw-reader").await;
     assert_eq!(answer.status, 200, "{answer:?}");

@@ -11,7 +11,19 @@ use super::rig::{Answer, Ears, Rig};
 
 impl Rig {
     pub(super) async fn get(&self, path: &str, token: &str) -> Answer {
-        self.ask("GET", path, Some(token), &[], "").await
+        self.get_with(path, token, &[]).await
+    }
+
+    pub(super) async fn get_with(&self, path: &str, token: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask("GET", path, Some(token), headers, "").await
+    }
+
+    pub(super) async fn status(&self, path: &str, token: &str) -> u16 {
+        self.get(path, token).await.status
+    }
+
+    pub(super) async fn json(&self, path: &str, token: &str) -> Value {
+        self.get(path, token).await.json()
     }
 
     pub(super) async fn post(&self, path: &str, token: &str, body: &Value) -> Answer {

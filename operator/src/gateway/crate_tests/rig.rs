@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use super::super::*;
 pub(super) use super::agent::{AGENT_NAME, Agent, AgentSetup, NODE, OTHER_NODE};
-pub(super) use super::client::{Answer, Ears};
+pub(super) use super::client::{Answer, Ears, column};
 use super::cluster::{AGENTS, Cluster, identity, succeeded};
 use super::derived::Sizes;
 use crate::serve::server_config;

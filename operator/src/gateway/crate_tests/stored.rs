@@ -7,7 +7,6 @@ use flopwatch_bucket_rig::{BUCKET, S3Server};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::client::Answer;
 use super::rig::{Rig, finished, timeline_content};
 
 const TIMELINE: &str = "/api/profiling/timeline/0badcafe.h5";
@@ -40,8 +39,7 @@ async fn copied(server: &S3Server) -> (Rig, Bucket) {
     let bucket = bucket(server, flopwatch_bucket_rig::SECRET_KEY);
     let rig = Rig::with_store(bucket.clone()).await;
     rig.agent.copy_to(&bucket).await;
-    let url = format!("https://{}/x", rig.agent.address);
-    rig.copied(Some(&url), Some(&bucket.url(&capture())));
+    rig.copied(Some(&rig.agent_url()), Some(&bucket.url(&capture())));
     (rig, bucket)
 }
 
@@ -51,10 +49,6 @@ fn capture() -> CaptureId {
         name: "train-a".to_owned(),
         uid: "uid-of-train-a".to_owned(),
     }
-}
-
-fn told(answer: &Answer) -> (u16, String) {
-    (answer.status, answer.reason())
 }
 
 #[tokio::test]
@@ -100,33 +94,26 @@ async fn what_the_node_gave_the_store_gives_when_the_node_is_gone() {
         }
     }
     // What may be read stays the same too.
-    assert_eq!(rig.get(TIMELINE, "stranger").await.status, 403);
-    assert_eq!(told(&rig.get(RAW, "reader").await), (403, "RawForbidden".to_owned()));
+    assert_eq!(rig.status(TIMELINE, "stranger").await, 403);
+    assert_eq!(rig.get(RAW, "reader").await.told(), "403 RawForbidden");
     assert_eq!(rig.get(RAW, "raw-reader").await.body, b"secret");
-    assert_eq!(
-        rig.get(&RAW.replace("capture.nsys-rep", "other"), "reader")
-            .await
-            .status,
-        404
-    );
+    let other = RAW.replace("capture.nsys-rep", "other");
+    assert_eq!(rig.status(&other, "reader").await, 404);
     // So it is when the status says that no node has it any more.
     rig.copied(None, Some("s3://profiles/x"));
     assert_eq!(rig.get(SUMMARY, "reader").await.body, b"{}");
     rig.copied(None, None);
-    assert_eq!(told(&rig.get(SUMMARY, "reader").await), (409, "NotReady".to_owned()));
+    assert_eq!(rig.get(SUMMARY, "reader").await.told(), "409 NotReady");
 }
 
 #[tokio::test]
 async fn without_a_copy_the_node_is_missed() {
     let server = S3Server::start().await;
     let (rig, _) = copied(&server).await;
-    rig.copied(Some(&format!("https://{}/x", rig.agent.address)), None);
+    rig.copied(Some(&rig.agent_url()), None);
     rig.agent.stop();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(
-        told(&rig.get(SUMMARY, "reader").await),
-        (503, "AgentUnreachable".to_owned())
-    );
+    assert_eq!(rig.get(SUMMARY, "reader").await.told(), "503 AgentUnreachable");
 }
 
 #[tokio::test]
@@ -146,7 +133,7 @@ async fn a_copy_that_is_damaged_is_told_and_never_served_as_good() {
     rig.agent.stop();
     let sha256 = |name: &str| rig.agent.manifest.artifact(name).unwrap().sha256.clone();
     std::fs::write(server.object(&sha256("summary.json")), "[]").unwrap();
-    assert_eq!(told(&rig.get(SUMMARY, "reader").await), (502, "Corrupt".to_owned()));
+    assert_eq!(rig.get(SUMMARY, "reader").await.told(), "502 Corrupt");
     // Damage behind the first block is met on the way: the answer ends before its length, and the
     // next is refused at once.
     let mut content = timeline_content();
@@ -159,9 +146,9 @@ async fn a_copy_that_is_damaged_is_told_and_never_served_as_good() {
         "{} bytes",
         cut.body.len()
     );
-    assert_eq!(told(&rig.get(TIMELINE, "reader").await), (502, "Corrupt".to_owned()));
+    assert_eq!(rig.get(TIMELINE, "reader").await.told(), "502 Corrupt");
     std::fs::remove_file(server.object("manifest.json")).unwrap();
-    assert_eq!(told(&rig.get(RAW, "raw-reader").await), (404, "NotFound".to_owned()));
+    assert_eq!(rig.get(RAW, "raw-reader").await.told(), "404 NotFound");
 }
 
 /// Puts `content` in the place of the capture's timeline, of the same length, with a manifest that
@@ -195,13 +182,13 @@ async fn what_another_node_writes_in_the_place_of_a_copy_is_refused() {
         let answer = rig.ask("GET", TIMELINE, Some("reader"), headers, "").await;
         assert_eq!(answer.status, 502, "{} bytes: {headers:?}", answer.body.len());
         assert_eq!(answer.reason(), "Corrupt");
-        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        let detail = answer.detail();
         assert!(detail.contains("status"), "{detail}");
     }
     // Nor is anything made of it on another node.
     let form = "/api/profiling/session/0badcafe/artifacts/timeline.csv";
     let made = rig.get(form, "reader").await;
-    assert_eq!(told(&made), (502, "Agent".to_owned()));
+    assert_eq!(made.told(), "502 Agent");
     // With the next copy its own node's manifest is back, and what is whole is served.
     rig.agent.copy_to(&bucket).await;
     assert_eq!(rig.get(SUMMARY, "reader").await.body, b"{}");
@@ -217,8 +204,8 @@ async fn a_copy_of_which_the_status_says_no_manifest_is_not_believed() {
     rig.capture_of("train", "0badcafe", "train-a", &status);
     for path in [SUMMARY, "/api/profiling/session/0badcafe/artifacts/timeline.csv"] {
         let answer = rig.get(path, "reader").await;
-        assert_eq!(told(&answer), (502, "Corrupt".to_owned()), "{path}");
-        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        assert_eq!(answer.told(), "502 Corrupt", "{path}");
+        let detail = answer.detail();
         assert!(detail.contains("storeSha256"), "{detail}");
     }
 }
@@ -235,64 +222,53 @@ async fn a_store_that_fails_has_a_reason_of_its_own() {
         "{down:?}"
     );
     server.start_again().await;
-    assert_eq!(rig.get(SUMMARY, "reader").await.status, 200);
+    assert_eq!(rig.status(SUMMARY, "reader").await, 200);
     bucket.remove(&capture()).await.unwrap();
-    assert_eq!(told(&rig.get(TIMELINE, "reader").await).0, 502);
-    assert_eq!(told(&rig.get(TIMELINE, "reader").await), (404, "NotFound".to_owned()));
+    assert_eq!(rig.status(TIMELINE, "reader").await, 502);
+    assert_eq!(rig.get(TIMELINE, "reader").await.told(), "404 NotFound");
 
     let refused = Rig::with_store(self::bucket(&server, "wrong")).await;
     refused.copied(None, Some("s3://profiles/x"));
     let answer = refused.get(SUMMARY, "reader").await;
-    assert_eq!(told(&answer), (503, "ObjectStore".to_owned()));
-    let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+    assert_eq!(answer.told(), "503 ObjectStore");
+    let detail = answer.detail();
     assert!(
         detail.contains("SignatureDoesNotMatch") && !detail.contains("rig-"),
         "{detail}"
     );
     server.remove_bucket();
     let gone = rig.get(SUMMARY, "reader").await;
-    assert!(
-        gone.json()["detail"].as_str().unwrap().contains("no bucket"),
-        "{gone:?}"
-    );
+    assert!(gone.detail().contains("no bucket"), "{gone:?}");
 }
 
 #[tokio::test]
 async fn any_nodes_agent_makes_a_form_of_a_copy() {
     let server = S3Server::start().await;
     let (rig, bucket) = copied(&server).await;
-    let form = format!("/api/profiling/session/0badcafe/artifacts/{}", "timeline.csv");
+    let form = "/api/profiling/session/0badcafe/artifacts/timeline.csv";
     rig.agent.stop();
-    let made = rig.get(&form, "reader").await;
+    let made = rig.get(form, "reader").await;
     let content = format!("{} bytes", timeline_content().len());
-    assert_eq!(
-        (made.status, made.body.as_slice()),
-        (200, content.as_bytes()),
-        "{made:?}"
-    );
-    assert_eq!(
-        made.header("content-disposition"),
-        "attachment; filename=\"timeline.csv\""
-    );
-    assert_eq!(rig.get(&form, "stranger").await.status, 403);
-    assert_eq!(
-        told(&rig.get(&form.replace(".csv", ".json.gz"), "reader").await),
-        (502, "ConversionFailed".to_owned())
-    );
+    assert!(made.status == 200 && made.body == content.as_bytes(), "{made:?}");
+    let name = "attachment; filename=\"timeline.csv\"";
+    assert_eq!(made.header("content-disposition"), name);
+    assert_eq!(rig.status(form, "stranger").await, 403);
+    let failing = rig.get(&form.replace(".csv", ".json.gz"), "reader").await;
+    assert_eq!(failing.told(), "502 ConversionFailed");
     // It is kept there, and goes when the copy is gone.
     let other = rig.other.as_ref().unwrap();
     assert_eq!(other.store.remote_captures().await.unwrap(), [capture()]);
     server.fail_after(2);
-    let kept = rig.get(&form, "reader").await;
+    let kept = rig.get(form, "reader").await;
     server.recover();
     assert_eq!(kept.body, made.body);
     bucket.remove(&capture()).await.unwrap();
-    assert_eq!(rig.get(&form, "reader").await.status, 404);
+    assert_eq!(rig.status(form, "reader").await, 404);
     for _ in 0..2 {
         other.store.forget_remote_capture(&capture()).await.unwrap();
         assert!(other.store.remote_captures().await.unwrap().is_empty());
     }
     other.stop();
-    let nobody = rig.get(&form, "reader").await;
-    assert_eq!(told(&nobody), (503, "AgentUnreachable".to_owned()));
+    let nobody = rig.get(form, "reader").await;
+    assert_eq!(nobody.told(), "503 AgentUnreachable");
 }

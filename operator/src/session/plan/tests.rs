@@ -50,6 +50,14 @@ fn world<'a>(pods: &'a [Arc<Pod>], captures: &'a [Arc<Capture>]) -> World<'a> {
     }
 }
 
+/// The same while new captures are suspended.
+fn suspended(world: World<'_>) -> World<'_> {
+    World {
+        suspended: true,
+        ..world
+    }
+}
+
 /// The session after its first step.
 fn begun(spec: &Value) -> ProfilingSession {
     let mut session = session(spec, &json!({}));
@@ -79,6 +87,21 @@ fn condition(status: &ProfilingSessionStatus, type_: SessionCondition) -> String
     let found = conditions::find(&status.conditions, type_.as_str()).unwrap();
     assert_eq!(found.observed_generation, Some(1), "{type_} carries the generation");
     format!("{} {}: {}", found.status, found.reason, found.message)
+}
+
+/// Its condition TargetsFound.
+fn targets_found(step: &Plan) -> String {
+    condition(&step.status, SessionCondition::TargetsFound)
+}
+
+/// Its condition Succeeded.
+fn succeeded(step: &Plan) -> String {
+    condition(&step.status, SessionCondition::Succeeded)
+}
+
+/// A spec of so many pods at most.
+fn selector(pods: i32) -> Value {
+    json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": pods}})
 }
 
 #[test]
@@ -118,10 +141,7 @@ fn a_target_that_comes_late_is_waited_for_until_the_deadline() {
     let session = begun(&json!({"startDeadlineSeconds": 61}));
     let pods = [pod("p", "Pending")];
     let waiting = plan(&session, &world(&pods, &[]));
-    assert!(
-        condition(&waiting.status, SessionCondition::TargetsFound)
-            .starts_with("False WaitingForTargets: pod p is not running")
-    );
+    assert!(targets_found(&waiting).starts_with("False WaitingForTargets: pod p is not running"));
     assert_eq!(waiting.again, Some(Duration::from_secs(2)));
     assert_eq!(waiting.status.completion_time, None);
 
@@ -131,50 +151,33 @@ fn a_target_that_comes_late_is_waited_for_until_the_deadline() {
     };
     let given_up = plan(&session, &late);
     assert!(given_up.decisive && given_up.create.is_empty());
-    insta::assert_snapshot!(condition(&given_up.status, SessionCondition::Succeeded), @"False Failed: there is no pod p in namespace team; a session targets pods of its own namespace only; waited 61 s (spec.startDeadlineSeconds)");
-    assert!(condition(&given_up.status, SessionCondition::TargetsFound).starts_with("False NoTargets"));
+    insta::assert_snapshot!(succeeded(&given_up), @"False Failed: there is no pod p in namespace team; a session targets pods of its own namespace only; waited 61 s (spec.startDeadlineSeconds)");
+    assert!(targets_found(&given_up).starts_with("False NoTargets"));
 }
 
 #[test]
 fn suspended_captures_are_waited_for_and_not_made() {
     let session = begun(&json!({}));
     let pods = [pod("p", "Running")];
-    let step = plan(
-        &session,
-        &World {
-            suspended: true,
-            ..world(&pods, &[])
-        },
-    );
+    let step = plan(&session, &suspended(world(&pods, &[])));
     assert!(step.create.is_empty());
-    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False CapturesSuspended"));
+    assert!(targets_found(&step).starts_with("False CapturesSuspended"));
     let (running, captures) = capturing(&json!({}), &pods);
-    let step = plan(
-        &running,
-        &World {
-            suspended: true,
-            ..world(&pods, &captures)
-        },
-    );
+    let step = plan(&running, &suspended(world(&pods, &captures)));
     assert!(step.stop.is_empty(), "captures that were made go on");
 }
 
 #[test]
 fn targets_are_chosen_once() {
-    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
+    let spec = selector(2);
     let (session, captures) = capturing(&spec, &[pod("p", "Running")]);
     let more = [pod("p", "Running"), pod("q", "Running")];
     assert!(plan(&session, &world(&more, &captures)).create.is_empty());
 
     // A pass that was cut off after the first of two captures goes on with the second.
     let (session, captures) = (begun(&spec), capturing(&spec, &[pod("q", "Running")]).1);
-    let step = plan(
-        &session,
-        &world(
-            &[pod("a", "Running"), pod("p", "Running"), pod("q", "Running")],
-            &captures,
-        ),
-    );
+    let all = [pod("a", "Running"), pod("p", "Running"), pod("q", "Running")];
+    let step = plan(&session, &world(&all, &captures));
     let names: Vec<_> = step
         .create
         .iter()
@@ -185,7 +188,7 @@ fn targets_are_chosen_once() {
 
 #[test]
 fn the_verdict_counts_the_captures() {
-    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
+    let spec = selector(3);
     let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
     let (session, captures) = capturing(&spec, &pods);
     let good = |at: usize| ended(&captures[at], "Succeeded", "True", "Succeeded");
@@ -225,7 +228,7 @@ fn the_verdict_counts_the_captures() {
     ];
     for (name, captures, expected) in cases {
         let step = plan(&session, &world(&pods, &captures));
-        assert_eq!(condition(&step.status, SessionCondition::Succeeded), expected, "{name}");
+        assert_eq!(succeeded(&step), expected, "{name}");
         let over = !expected.starts_with("Unknown");
         assert_eq!(
             (step.status.completion_time.is_some(), step.decisive),
@@ -238,24 +241,18 @@ fn the_verdict_counts_the_captures() {
 
 #[test]
 fn a_stop_reaches_the_live_captures_and_only_them() {
-    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
+    let spec = selector(2);
     let pods = [pod("p", "Running"), pod("q", "Running")];
     let (mut session, captures) = capturing(&spec, &pods);
     session.spec.stop = Some(StopMode::Discard);
-    let captures = [
-        ended(&captures[0], "Succeeded", "False", "Discarded"),
-        Arc::clone(&captures[1]),
-    ];
-    let step = plan(&session, &world(&pods, &captures));
+    let discarded = |at: usize| ended(&captures[at], "Succeeded", "False", "Discarded");
+    let step = plan(&session, &world(&pods, &[discarded(0), Arc::clone(&captures[1])]));
     assert_eq!(step.stop.len(), 1);
     assert_eq!(step.stop[0].0.name_any(), captures[1].name_any());
 
-    let captures = [
-        Arc::clone(&captures[0]),
-        ended(&captures[1], "Succeeded", "False", "Discarded"),
-    ];
+    let captures = [discarded(0), discarded(1)];
     let step = plan(&session, &world(&pods, &captures));
-    assert!(condition(&step.status, SessionCondition::Succeeded).starts_with("False Discarded"));
+    assert!(succeeded(&step).starts_with("False Discarded"));
 }
 
 #[test]
@@ -265,7 +262,7 @@ fn a_stop_before_there_are_targets_ends_the_session() {
         session.spec.stop = Some(mode);
         let step = plan(&session, &world(&[pod("p", "Running")], &[]));
         assert!(step.create.is_empty());
-        assert!(condition(&step.status, SessionCondition::Succeeded).starts_with(expected));
+        assert!(succeeded(&step).starts_with(expected));
     }
 }
 
@@ -278,13 +275,11 @@ fn an_ended_session_stays_as_it_is_until_its_retention_is_over() {
     let done = [ended(&captures[0], "Succeeded", "True", "Succeeded")];
     session.status = Some(plan(&session, &world(&[], &done)).status);
     let later = |now: &str| {
-        plan(
-            &session,
-            &World {
-                now: now.parse().unwrap(),
-                ..world(&[], &[])
-            },
-        )
+        let later = World {
+            now: now.parse().unwrap(),
+            ..world(&[], &[])
+        };
+        plan(&session, &later)
     };
     let kept = later("2026-01-01T00:01:29Z");
     assert_eq!(
@@ -299,9 +294,8 @@ fn an_ended_session_stays_as_it_is_until_its_retention_is_over() {
 #[test]
 fn planning_twice_from_the_same_sight_plans_the_same() {
     let pods = [pod("p", "Running")];
-    let (session, captures) = capturing(&json!({}), &pods);
+    let (mut session, captures) = capturing(&json!({}), &pods);
     let busy = [ended(&captures[0], "Accepted", "True", "Accepted")];
-    let mut session = session;
     session.status = Some(plan(&session, &world(&pods, &busy)).status);
     let again = plan(&session, &world(&pods, &busy));
     assert_eq!(Some(&again.status), session.status.as_ref());
@@ -323,10 +317,10 @@ fn the_longest_session_name_gives_a_valid_capture_name() {
 fn targets_that_were_found_say_which_pod_the_preparation_held_up() {
     let held = prepared("b", &exited(0), &waiting("ErrImagePull"));
     let pods = [pod("a", "Running"), Arc::new(parsed(&held))];
-    let selector = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 2}});
-    let step = plan(&begun(&selector), &world(&pods, &[]));
+    let spec = selector(2);
+    let step = plan(&begun(&spec), &world(&pods, &[]));
     assert_eq!(step.create.len(), 1);
-    let text = condition(&step.status, SessionCondition::TargetsFound);
+    let text = targets_found(&step);
     let start = "True TargetsFound: 1 container; pod b: image registry/nsys:1 of init container flopwatch-tools cannot";
     assert!(text.starts_with(start), "{text}");
 }
@@ -334,11 +328,10 @@ fn targets_that_were_found_say_which_pod_the_preparation_held_up() {
 #[test]
 fn a_target_that_asked_to_be_prepared_and_was_not_seen_is_named() {
     let mut unseen = Pod::clone(&pod("p", "Running"));
-    unseen
-        .labels_mut()
-        .insert("flopwatch.dev/prepare".into(), "nsys".into());
+    let labels = unseen.labels_mut();
+    labels.insert("flopwatch.dev/prepare".into(), "nsys".into());
     let step = plan(&begun(&json!({})), &world(&[Arc::new(unseen)], &[]));
-    let text = condition(&step.status, SessionCondition::TargetsFound);
+    let text = targets_found(&step);
     let start = "True TargetsFound: 1 container; pod p: the pod asks to be prepared for profiling";
     assert!(
         text.starts_with(start) && text.contains("Create the pod anew"),
@@ -348,54 +341,35 @@ fn a_target_that_asked_to_be_prepared_and_was_not_seen_is_named() {
 
 #[test]
 fn only_how_captures_go_on_waits_and_for_the_slowest_that_has_not_ended() {
-    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
+    let spec = selector(3);
     let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
     let made = plan(&begun(&spec), &world(&pods, &[]));
     assert_eq!(made.merge, None, "what was chosen is told at once");
-    let (mut session, captures) = capturing(&spec, &pods);
-    let mut captures = captures;
+    let (mut session, mut captures) = capturing(&spec, &pods);
     for (capture, interval) in captures.iter_mut().zip([60, 20, 2]) {
         Arc::make_mut(capture).spec.status_interval_seconds = interval;
     }
     let over = ended(&captures[0], "Succeeded", "True", "Succeeded");
     let going = [over, Arc::clone(&captures[1]), Arc::clone(&captures[2])];
-    assert_eq!(
-        plan(&session, &world(&pods, &going)).merge,
-        Some(Duration::from_secs(20))
-    );
-    let all = captures
-        .iter()
-        .map(|capture| ended(capture, "Succeeded", "True", "Succeeded"));
-    assert_eq!(
-        plan(&session, &world(&pods, &all.collect::<Vec<_>>())).merge,
-        None,
-        "so is the end"
-    );
+    let slowest = Some(Duration::from_secs(20));
+    assert_eq!(plan(&session, &world(&pods, &going)).merge, slowest);
+    let all = [0, 1, 2].map(|at: usize| ended(&captures[at], "Succeeded", "True", "Succeeded"));
+    assert_eq!(plan(&session, &world(&pods, &all)).merge, None, "so is the end");
     session.metadata.generation = Some(2);
-    assert_eq!(
-        plan(&session, &world(&pods, &going)).merge,
-        None,
-        "so is that a change of the request is seen"
-    );
+    let changed = plan(&session, &world(&pods, &going));
+    assert_eq!(changed.merge, None, "so is that a change of the request is seen");
 }
 
 #[test]
 fn each_capture_of_a_session_counts_those_before_it() {
-    let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
+    let spec = selector(3);
     let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
-    let budget = Budget::new(1, []);
-    let step = plan(
-        &begun(&spec),
-        &World {
-            budget,
-            ..world(&pods, &[])
-        },
-    );
-    let intervals: Vec<i32> = step
-        .create
-        .iter()
-        .map(|capture| capture.spec.status_interval_seconds)
-        .collect();
+    let narrow = World {
+        budget: Budget::new(1, []),
+        ..world(&pods, &[])
+    };
+    let made = plan(&begun(&spec), &narrow).create.into_iter();
+    let intervals: Vec<i32> = made.map(|capture| capture.spec.status_interval_seconds).collect();
     assert_eq!(intervals, [3, 10, 16]);
 }
 

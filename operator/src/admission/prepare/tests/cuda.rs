@@ -26,7 +26,7 @@ fn said(patched: &Value) -> (Option<&str>, &str) {
 #[test]
 fn a_pod_that_asks_for_the_tracer_gets_variables_and_volumes_and_keeps_its_command() {
     let asked = labelled("cuda", json!([{"name": "main", "image": "train:1"}]));
-    let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+    let (patched, preparation) = admitted(&asked);
     assert_eq!((preparation.unprepared.len(), preparation.prepared.len()), (0, 0));
     assert_eq!(said(&patched).0, Some("main: recorder.cuda"));
     let spec = &patched["spec"];
@@ -78,9 +78,9 @@ fn a_pod_that_asks_for_the_tracer_gets_variables_and_volumes_and_keeps_its_comma
 #[test]
 fn a_pod_that_asks_for_kernels_all_the_time_gets_what_the_tracer_gets_and_says_so() {
     let container = || json!([{"name": "main", "image": "train:1"}]);
-    let (traced, _) = stored(&labelled("cuda", container()), &options(), &Entrypoints::new());
+    let (traced, _) = admitted(&labelled("cuda", container()));
     for words in ["cuda.recorder-kernels", "recorder-kernels"] {
-        let (patched, _) = stored(&labelled(words, container()), &options(), &Entrypoints::new());
+        let (patched, _) = admitted(&labelled(words, container()));
         assert_eq!(said(&patched), (Some("main: recorder.cuda.recorder-kernels"), ""));
         assert_eq!(patched["spec"], traced["spec"], "{words}");
     }
@@ -89,7 +89,7 @@ fn a_pod_that_asks_for_kernels_all_the_time_gets_what_the_tracer_gets_and_says_s
         "cuda.recorder-kernels",
         json!([{"name": "main", "image": "train:1", "env": [own]}]),
     );
-    let (patched, _) = stored(&refused, &options(), &Entrypoints::new());
+    let (patched, _) = admitted(&refused);
     assert_eq!(
         said(&patched).0,
         Some("main: recorder"),
@@ -105,7 +105,7 @@ fn a_share_of_the_time_that_is_none_leaves_kernels_out_and_is_told() {
     ] {
         let mut asked = labelled("recorder-kernels", json!([{"name": "main", "image": "train:1"}]));
         asked["metadata"]["annotations"] = json!({RECORDER_KERNELS_PERCENT_ANNOTATION: share});
-        let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+        let (patched, _) = admitted(&asked);
         let (found, told) = said(&patched);
         assert_eq!(found, Some(prepared));
         assert_eq!(told.contains("a whole number from 1 to 100"), share == "0", "{told}");
@@ -138,7 +138,7 @@ fn a_library_of_the_containers_own_is_called_before_the_tracers() {
         {"name": "FLOPWATCH_CUDA_CUPTI", "value": "/opt/cupti"}
     ]);
     let asked = labelled("cuda", json!([{"name": "main", "image": "train:1", "env": env}]));
-    let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+    let (patched, _) = admitted(&asked);
     let main = &patched["spec"]["containers"][0];
     for (name, value) in [
         ("CUDA_INJECTION64_PATH", "/flopwatch/tools/libflopwatch_cuda.so"),
@@ -166,7 +166,7 @@ fn another_profiler_of_the_containers_own_is_kept_and_told_and_the_recorder_goes
         ),
     ] {
         let asked = labelled("cuda", json!([{"name": "main", "image": "train:1", "env": [own]}]));
-        let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+        let (patched, _) = admitted(&asked);
         let main = &patched["spec"]["containers"][0];
         assert_eq!(named(&main["env"], "CUDA_INJECTION64_PATH"), Some(&own));
         assert_eq!(variable(main, "FLOPWATCH_CUDA_DIR"), None);
@@ -183,7 +183,7 @@ fn nsight_systems_goes_before_the_tracer_in_the_containers_that_it_gets_into() {
         "cuda.nsys",
         json!([{"name": "main", "image": "train:1", "command": ["train"]}, bare]),
     );
-    let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+    let (patched, preparation) = admitted(&asked);
     assert_eq!(preparation.prepared, ["main"]);
     let spec = &patched["spec"];
     assert_eq!(variable(&spec["containers"][0], "CUDA_INJECTION64_PATH"), None);
@@ -199,7 +199,7 @@ fn nsight_systems_goes_before_the_tracer_in_the_containers_that_it_gets_into() {
     assert_eq!(launcher["command"][2], "--cupti");
 
     let alone = labelled("cuda.nsys", json!([gpu_container()]));
-    let (patched, _) = stored(&alone, &options(), &Entrypoints::new());
+    let (patched, _) = admitted(&alone);
     let launcher = named(&patched["spec"]["initContainers"], "flopwatch-launcher").unwrap();
     assert_eq!(launcher["command"][2], "/flopwatch/tools", "nobody needs a libcupti");
 }
@@ -231,7 +231,7 @@ fn what_the_tracer_cannot_go_into_is_told_with_what_helps() {
             "/flopwatch must be free",
         ),
     ] {
-        let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+        let (patched, _) = admitted(&asked);
         let (prepared, told) = said(&patched);
         assert!(!prepared.unwrap_or_default().contains("cuda"), "{why}: {prepared:?}");
         assert!(told.contains(why), "{told}");
@@ -252,7 +252,7 @@ fn a_smaller_file_fits_a_smaller_container_and_is_a_power_of_two() {
     let container = json!({"name": "main", "image": "train:1", "resources": {"limits": {"memory": "256Mi"}}});
     let mut asked = labelled("cuda", json!([container]));
     asked["metadata"]["annotations"] = json!({CUDA_BYTES_ANNOTATION: "5Mi"});
-    let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+    let (patched, _) = admitted(&asked);
     let main = &patched["spec"]["containers"][0];
     let bytes = variable(main, "FLOPWATCH_CUDA_BYTES");
     assert_eq!(bytes, Some((8 << 20).to_string()));

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn words_that_need_variables_alone_change_nothing_else() {
     let asked = labelled("kineto", json!([{"name": "main", "image": "train:1"}]));
-    let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+    let (patched, preparation) = admitted(&asked);
     let mut expected = asked["spec"].clone();
     expected["containers"][0]["env"] = json!([
         {"name": "KINETO_USE_DAEMON", "value": "1"}, {"name": "KINETO_DAEMON_INIT_DELAY_S", "value": "10"}
@@ -30,19 +30,16 @@ fn a_pod_with_limited_storage_says_how_much_of_it_captures_of_each_word_that_wri
         if let Some(forged) = forged {
             asked["metadata"]["annotations"] = json!({CAPTURE_BYTES_ANNOTATION: forged});
         }
-        let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+        let (patched, preparation) = admitted(&asked);
         assert_eq!(preparation.unprepared, [], "{words}");
         let annotations = &patched["metadata"]["annotations"];
         annotations.get(CAPTURE_BYTES_ANNOTATION).cloned()
     };
     let mebibytes = |count: u64| Some(json!((count << 20).to_string()));
     for words in ["kineto", "jax", "kineto.recorder"] {
-        assert_eq!(room(words, Some("300Mi"), None), mebibytes(150), "{words}");
-        assert_eq!(
-            room(words, Some("300Mi"), Some("999999999999")),
-            mebibytes(150),
-            "{words}"
-        );
+        for forged in [None, Some("999999999999")] {
+            assert_eq!(room(words, Some("300Mi"), forged), mebibytes(150), "{words}");
+        }
         assert_eq!(room(words, None, Some("1")), None, "{words}: nothing limits it");
     }
     // Beside the tools, which take 200 MiB.
@@ -53,18 +50,14 @@ fn a_pod_with_limited_storage_says_how_much_of_it_captures_of_each_word_that_wri
 
 #[test]
 fn words_combine_and_one_that_is_refused_leaves_the_others() {
-    let (patched, _) = stored(
-        &labelled("kineto.nsys", json!([gpu_container()])),
-        &options(),
-        &Entrypoints::new(),
-    );
+    let (patched, _) = admitted(&labelled("kineto.nsys", json!([gpu_container()])));
     let annotations = &patched["metadata"]["annotations"];
     assert_eq!(annotations[PREPARED_FOR_ANNOTATION], "main: nsys.kineto");
     assert_eq!(annotations[PREPARED_ANNOTATION], "main");
     assert_eq!(patched["spec"]["containers"][0]["env"][0]["name"], "KINETO_USE_DAEMON");
 
     let without_command = labelled("nsys.kineto", json!([{"name": "main", "image": "train:1"}]));
-    let (patched, _) = stored(&without_command, &options(), &Entrypoints::new());
+    let (patched, _) = admitted(&without_command);
     let annotations = &patched["metadata"]["annotations"];
     assert_eq!(annotations[PREPARED_FOR_ANNOTATION], "main: kineto");
     let why = annotations[UNPREPARED_ANNOTATION].as_str().unwrap();
@@ -77,12 +70,10 @@ fn a_variable_that_the_user_set_is_kept_and_told() {
     let mut container = gpu_container();
     container["env"] = json!([{"name": "KINETO_USE_DAEMON", "value": "0"}]);
     let asked = labelled("kineto", json!([container]));
-    let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+    let (patched, preparation) = admitted(&asked);
     assert_eq!(patched["spec"]["containers"][0], container);
     assert_eq!(preparation.prepared_for, []);
-    let why = patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
-        .as_str()
-        .unwrap();
+    let why = annotation(&patched, UNPREPARED_ANNOTATION);
     assert!(why.contains("KINETO_USE_DAEMON itself"), "{why}");
 }
 
@@ -101,15 +92,10 @@ fn a_pod_that_asks_for_dumps_of_jax_gets_a_folder_for_them_and_its_flags_are_app
     });
     let volumes = json!([{"name": "data", "emptyDir": {}}]);
     let asked = dumping("true", json!({"containers": [own, plain], "volumes": volumes}));
-    let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+    let (patched, preparation) = admitted(&asked);
     assert_eq!(preparation.unprepared, []);
     let spec = &patched["spec"];
-    let names: Vec<_> = spec["volumes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|volume| &volume["name"])
-        .collect();
+    let names = column(&spec["volumes"], "name");
     assert_eq!(names, ["data", "flopwatch-jax-0", "flopwatch-jax-1"]);
     let flags = "--xla_dump_to=/flopwatch/jax --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=512";
     for (container, mounts, env) in [
@@ -139,18 +125,12 @@ fn a_pod_that_asks_for_dumps_of_jax_gets_a_folder_for_them_and_its_flags_are_app
 #[test]
 fn a_copy_of_a_pod_with_a_folder_for_dumps_is_prepared_for_nsight_systems() {
     let asked = dumping("true", json!({"containers": [gpu_container()]}));
-    let (mut copy, _) = stored(&asked, &options(), &Entrypoints::new());
+    let (mut copy, _) = admitted(&asked);
     copy["metadata"] = json!({"name": "copy", "labels": {PREPARE_LABEL: "nsys"}});
-    let (patched, preparation) = stored(&copy, &options(), &Entrypoints::new());
-    assert_eq!(
-        (preparation.prepared, preparation.unprepared),
-        (vec!["main".to_owned()], Vec::new())
-    );
-    let mounts = patched["spec"]["containers"][0]["volumeMounts"].as_array().unwrap();
-    let paths: Vec<_> = mounts
-        .iter()
-        .map(|mount| mount["mountPath"].as_str().unwrap())
-        .collect();
+    let (patched, preparation) = admitted(&copy);
+    assert_eq!(preparation.prepared, ["main"]);
+    assert_eq!(preparation.unprepared, []);
+    let paths = column(&patched["spec"]["containers"][0]["volumeMounts"], "mountPath");
     assert_eq!(paths, ["/flopwatch/jax", "/flopwatch/tools", "/flopwatch/run"]);
 }
 
@@ -177,20 +157,14 @@ fn dumps_of_jax_that_cannot_be_had_leave_the_pod_as_it_was_and_say_why() {
         let mut container = container;
         container["name"] = json!("main");
         let asked = dumping(wish, json!({"containers": [container], "volumes": volumes}));
-        let (patched, _) = stored(&asked, &options(), &Entrypoints::new());
+        let (patched, _) = admitted(&asked);
         assert_eq!(patched["spec"]["volumes"], volumes);
         let env = json!([{"name": "JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "value": "-1"}]);
         assert_eq!(patched["spec"]["containers"][0]["env"], env, "{wish}");
-        let why = patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
-            .as_str()
-            .unwrap();
+        let why = annotation(&patched, UNPREPARED_ANNOTATION);
         assert!(why.contains(says), "{why}");
     }
-    let (patched, _) = stored(
-        &dumping("false", json!({"containers": [gpu_container()]})),
-        &options(),
-        &Entrypoints::new(),
-    );
+    let (patched, _) = admitted(&dumping("false", json!({"containers": [gpu_container()]})));
     assert!(patched["spec"].get("volumes").is_none());
 }
 
@@ -204,7 +178,7 @@ fn recorded(words: &str, container: Value, annotations: Value) -> Value {
 fn a_pod_that_asks_for_the_recorder_gets_its_library_variables_and_a_volume_in_memory_and_keeps_its_command() {
     let container = json!({"name": "main", "image": "train:1"});
     let size = json!({RECORDER_BYTES_ANNOTATION: "1Mi"});
-    let (patched, preparation) = stored(&recorded("recorder", container, size), &options(), &Entrypoints::new());
+    let (patched, preparation) = admitted(&recorded("recorder", container, size));
     assert_eq!(
         (preparation.unprepared.len(), preparation.prepared.len()),
         (0, 0),
@@ -237,39 +211,21 @@ fn a_pod_that_asks_for_the_recorder_gets_its_library_variables_and_a_volume_in_m
             {"name": "FLOPWATCH_RECORDER_BYTES", "value": (1 << 20).to_string()}
         ])
     );
-    assert_eq!(
-        patched["metadata"]["annotations"][PREPARED_FOR_ANNOTATION],
-        "main: recorder"
-    );
+    assert_eq!(annotation(&patched, PREPARED_FOR_ANNOTATION), "main: recorder");
 }
 
 #[test]
 fn the_recorder_goes_beside_the_tools_of_a_profiler() {
-    let (patched, _) = stored(
-        &recorded("recorder.nsys", gpu_container(), json!({})),
-        &options(),
-        &Entrypoints::new(),
-    );
+    let (patched, _) = admitted(&recorded("recorder.nsys", gpu_container(), json!({})));
     let spec = &patched["spec"];
-    let names = |list: &Value| -> Vec<String> {
-        let names = list.as_array().into_iter().flatten();
-        names.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
-    };
-    assert_eq!(
-        names(&spec["initContainers"]),
-        ["flopwatch-launcher", "flopwatch-tools"]
-    );
-    let volumes = names(&spec["volumes"]);
-    let of = |name: &str| volumes.iter().filter(|volume| *volume == name).count();
-    assert_eq!(
-        (of("flopwatch-tools"), of("flopwatch-recorder-0")),
-        (1, 1),
-        "{volumes:?}"
-    );
-    assert_eq!(
-        patched["metadata"]["annotations"][PREPARED_FOR_ANNOTATION],
-        "main: nsys.recorder"
-    );
+    let init = column(&spec["initContainers"], "name");
+    assert_eq!(init, ["flopwatch-launcher", "flopwatch-tools"]);
+    let volumes = column(&spec["volumes"], "name");
+    for name in ["flopwatch-tools", "flopwatch-recorder-0"] {
+        let of_it = volumes.iter().filter(|volume| **volume == name).count();
+        assert_eq!(of_it, 1, "{name}: {volumes:?}");
+    }
+    assert_eq!(annotation(&patched, PREPARED_FOR_ANNOTATION), "main: nsys.recorder");
 }
 
 #[test]
@@ -298,12 +254,10 @@ fn what_the_recorder_cannot_go_into_is_told_and_left_as_it_is() {
         ),
     ] {
         let asked = recorded("recorder", container.clone(), annotations.clone());
-        let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+        let (patched, preparation) = admitted(&asked);
         assert_eq!(patched["spec"]["containers"][0], container);
         assert!(preparation.prepared_for.is_empty(), "{why}");
-        let told = patched["metadata"]["annotations"][UNPREPARED_ANNOTATION]
-            .as_str()
-            .unwrap();
+        let told = annotation(&patched, UNPREPARED_ANNOTATION);
         assert!(told.contains(why), "{told}");
     }
 }

@@ -33,13 +33,11 @@ fn prepared() -> Value {
 }
 
 fn with_attempt(session: &ProfilingSession, attempt: &Attempt) -> Plan {
-    plan(
-        session,
-        &World {
-            attempt: Some(attempt),
-            ..world(&[], &[])
-        },
-    )
+    let tried = World {
+        attempt: Some(attempt),
+        ..world(&[], &[])
+    };
+    plan(session, &tried)
 }
 
 #[test]
@@ -52,14 +50,14 @@ fn the_pod_is_made_once_and_its_name_written_down() {
     let pod = own(&session, "Pending", None, &prepared());
     let made = with_attempt(&session, &Attempt::Made(Arc::clone(&pod)));
     assert_eq!(made.status.pod_name.as_deref(), Some(own_pod::name(&session).as_str()));
-    assert!(condition(&made.status, SessionCondition::TargetsFound).starts_with("False WaitingForTargets"));
+    assert!(targets_found(&made).starts_with("False WaitingForTargets"));
     session.status = Some(made.status);
     let waiting = plan(&session, &world(&[pod], &[]));
     assert!(waiting.create_pod.is_none() && waiting.create.is_empty());
 
     let gone = plan(&session, &world(&[], &[]));
     assert!(gone.create_pod.is_none(), "a pod that was deleted is not made again");
-    assert!(condition(&gone.status, SessionCondition::TargetsFound).starts_with("False PodEnded"));
+    assert!(targets_found(&gone).starts_with("False PodEnded"));
 }
 
 #[test]
@@ -87,52 +85,36 @@ fn the_capture_is_there_before_the_container_where_its_start_is_asked_for() {
 fn a_refused_pod_says_why_and_is_tried_again_only_where_that_may_help() {
     let session = begun(&spec("ContainerStart"));
     let reason = SessionReason::PodRefused;
-    let message = || "the pod of spec.target.podTemplate is refused: quota".to_owned();
-    let waits = with_attempt(
-        &session,
-        &Attempt::Waits {
-            reason,
-            message: message(),
-        },
-    );
+    let message = "the pod of spec.target.podTemplate is refused: quota".to_owned();
+    let text = format!("False PodRefused: {message}");
+    let refused = Attempt::Refused {
+        reason,
+        message: message.clone(),
+    };
+    let waits = with_attempt(&session, &Attempt::Waits { reason, message });
     assert_eq!(waits.status.completion_time, None);
-    let refused = with_attempt(
-        &session,
-        &Attempt::Refused {
-            reason,
-            message: message(),
-        },
-    );
+    let refused = with_attempt(&session, &refused);
     assert!(refused.status.completion_time.is_some());
     for step in [waits, refused] {
-        assert_eq!(
-            condition(&step.status, SessionCondition::TargetsFound),
-            format!("False PodRefused: {}", message())
-        );
+        assert_eq!(targets_found(&step), text);
     }
 }
 
 #[test]
 fn a_pod_that_was_made_unprepared_all_the_same_is_deleted_before_it_runs_for_nothing() {
     let session = begun(&spec("ContainerStart"));
-    let pod = own(
-        &session,
-        "Pending",
-        Some("n1"),
-        &json!({UNPREPARED_ANNOTATION: "main: no command"}),
-    );
+    let unprepared = json!({UNPREPARED_ANNOTATION: "main: no command"});
+    let pod = own(&session, "Pending", Some("n1"), &unprepared);
     let step = plan(&session, &world(&[pod], &[]));
     assert_eq!(step.remove_pod, Some((own_pod::name(&session), "pod-uid".to_owned())));
-    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False PodNotPrepared"));
+    assert!(targets_found(&step).starts_with("False PodNotPrepared"));
 }
 
 #[test]
 fn a_session_that_ends_without_a_capture_takes_its_pod_along() {
     let stopped = begun(&json!({"stop": "Discard", "target": spec("Now")["target"]}));
-    let step = plan(
-        &stopped,
-        &world(&[own(&stopped, "Pending", Some("n1"), &prepared())], &[]),
-    );
+    let pods = [own(&stopped, "Pending", Some("n1"), &prepared())];
+    let step = plan(&stopped, &world(&pods, &[]));
     assert!(step.remove_pod.is_some());
 
     let late = begun(&json!({"startDeadlineSeconds": 60, "target": spec("Now")["target"]}));
@@ -140,11 +122,9 @@ fn a_session_that_ends_without_a_capture_takes_its_pod_along() {
     assert!(step.remove_pod.is_some());
 
     let ended = begun(&spec("Now"));
-    let step = plan(
-        &ended,
-        &world(&[own(&ended, "Succeeded", Some("n1"), &prepared())], &[]),
-    );
-    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False PodEnded"));
+    let pods = [own(&ended, "Succeeded", Some("n1"), &prepared())];
+    let step = plan(&ended, &world(&pods, &[]));
+    assert!(targets_found(&step).starts_with("False PodEnded"));
     assert_eq!(step.remove_pod, None, "its log may say why");
 }
 
@@ -155,7 +135,7 @@ fn a_pod_that_somebody_else_made_is_neither_profiled_nor_deleted() {
     pod.metadata.owner_references = None;
     let step = plan(&session, &world(&[Arc::new(pod)], &[]));
     assert!(step.create.is_empty() && step.remove_pod.is_none() && step.create_pod.is_none());
-    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False PodRefused"));
+    assert!(targets_found(&step).starts_with("False PodRefused"));
 }
 
 #[test]
@@ -168,24 +148,16 @@ fn a_pod_is_made_neither_while_captures_are_suspended_nor_while_the_namespace_is
         },
         ..world(&[], &[])
     };
-    let suspended = World {
-        suspended: true,
-        ..world(&[], &[])
-    };
-    for world in [full, suspended] {
+    for world in [full, suspended(world(&[], &[]))] {
         assert!(plan(&session, &world).create_pod.is_none());
     }
     // What was admitted goes on: its container may be starting now.
     let pods = [own(&session, "Running", Some("n1"), &prepared())];
-    let step = plan(
-        &session,
-        &World {
-            suspended: true,
-            quota: full.quota,
-            ..world(&pods, &[])
-        },
-    );
-    assert_eq!(step.create.len(), 1);
+    let both = World {
+        quota: full.quota,
+        ..suspended(world(&pods, &[]))
+    };
+    assert_eq!(plan(&session, &both).create.len(), 1);
 }
 
 /// A session that copies a pod, and what its passes see beside its own pod.
@@ -203,14 +175,11 @@ fn copying() -> (ProfilingSession, Result<PodTemplate, ReplicaError>) {
 fn a_copy_is_made_of_the_pod_that_is_there_and_one_that_may_come_is_waited_for() {
     let (session, template) = copying();
     let with = |replica: &Result<PodTemplate, ReplicaError>| {
-        let replica = Some(replica);
-        plan(
-            &session,
-            &World {
-                replica,
-                ..world(&[], &[])
-            },
-        )
+        let seen = World {
+            replica: Some(replica),
+            ..world(&[], &[])
+        };
+        plan(&session, &seen)
     };
     let made = with(&template).create_pod.unwrap();
     assert_eq!(made.name_any(), own_pod::name(&session));
@@ -218,13 +187,10 @@ fn a_copy_is_made_of_the_pod_that_is_there_and_one_that_may_come_is_waited_for()
     let (name, namespace) = ("train".to_owned(), "team".to_owned());
     let waits = with(&Err(ReplicaError::Absent { name, namespace }));
     assert!(waits.create_pod.is_none() && waits.status.completion_time.is_none());
-    assert!(
-        condition(&waits.status, SessionCondition::TargetsFound)
-            .starts_with("False WaitingForTargets: there is no pod")
-    );
+    assert!(targets_found(&waits).starts_with("False WaitingForTargets: there is no pod"));
     let refused = with(&Err(ReplicaError::Deleted("train".to_owned())));
     assert!(refused.status.completion_time.is_some());
-    assert!(condition(&refused.status, SessionCondition::TargetsFound).starts_with("False PodRefused"));
+    assert!(targets_found(&refused).starts_with("False PodRefused"));
 }
 
 #[test]
@@ -266,7 +232,7 @@ fn a_copy_that_ended_by_itself_goes_too_and_one_that_is_being_deleted_is_left_to
     let (session, _) = copying();
     let over = [own(&session, "Failed", Some("n1"), &prepared())];
     let step = plan(&session, &world(&over, &[]));
-    assert!(condition(&step.status, SessionCondition::TargetsFound).starts_with("False PodEnded"));
+    assert!(targets_found(&step).starts_with("False PodEnded"));
     assert_eq!(step.remove_pod, Some((own_pod::name(&session), "pod-uid".to_owned())));
     let mut going = Pod::clone(&over[0]);
     going.metadata.deletion_timestamp = Some(Time(NOW.parse().unwrap()));
@@ -291,7 +257,7 @@ fn a_pod_that_finds_no_node_says_what_the_scheduler_says() {
     let said = json!({"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."});
     pod.status.as_mut().unwrap().conditions = serde_json::from_value(json!([said])).unwrap();
     let step = plan(&session, &world(&[Arc::new(pod)], &[]));
-    let found = condition(&step.status, SessionCondition::TargetsFound);
+    let found = targets_found(&step);
     assert!(found.contains("the scheduler says: 0/2 nodes are available"), "{found}");
 }
 
@@ -302,20 +268,15 @@ fn a_session_whose_top_kernels_cannot_be_had_ends_with_that_reason_and_makes_no_
     let session = begun(&asked);
     let options = session.spec.profiler.ncu.as_ref().unwrap();
     let why = top_kernels::resolve(options, None, &[]).unwrap_err();
-    let top_kernels = Err(why.as_str());
-    let ended = plan(
-        &session,
-        &World {
-            top_kernels,
-            ..world(&[], &[])
-        },
-    );
+    let without = World {
+        top_kernels: Err(why.as_str()),
+        ..world(&[], &[])
+    };
+    let ended = plan(&session, &without);
     assert!(ended.create_pod.is_none());
-    let found = condition(&ended.status, SessionCondition::TargetsFound);
+    let found = targets_found(&ended);
     assert!(found.starts_with("False NoTopKernels"), "{found}");
-    let succeeded = condition(&ended.status, SessionCondition::Succeeded);
-    assert!(
-        succeeded.contains("there is no session before in this namespace"),
-        "{succeeded}"
-    );
+    let succeeded = succeeded(&ended);
+    let said = "there is no session before in this namespace";
+    assert!(succeeded.contains(said), "{succeeded}");
 }
