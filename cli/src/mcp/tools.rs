@@ -243,7 +243,8 @@ impl ClusterTools {
             tool @ ("summary" | "diagnose") => {
                 let name = if tool == "diagnose" { "advice" } else { "summary" };
                 let asked: OneArguments = call.arguments()?;
-                self.analyzed(name, &[asked.session], &asked.parameters, asked.format).await
+                let captures = [asked.session];
+                self.analyzed(name, &captures, &asked.parameters, asked.format).await
             }
             "compare" => {
                 let asked: CompareArguments = call.arguments()?;
@@ -252,7 +253,8 @@ impl ClusterTools {
             }
             "analyze" => {
                 let asked: AnalyzeArguments = call.arguments()?;
-                self.analyzed(&asked.name, &asked.sessions, &asked.parameters, asked.format).await
+                let (name, captures) = (&asked.name, &asked.sessions);
+                self.analyzed(name, captures, &asked.parameters, asked.format).await
             }
             other => Err(ToolError::Failed(format!("there is no tool {other:?}"))),
         }
