@@ -446,7 +446,7 @@ fn an_export_is_made_beside_and_replaces_nothing_unless_told() {
         ("parquet", "timeline.parquet"),
     ] {
         let export = ["export", "--quiet", "--to", format, "timeline.h5"];
-        let run = |more: &[&str]| run_in(folder.path(), &[&export, more].concat());
+        let run = |more: &[&str]| run_in(folder.path(), &[&export[..], more].concat());
         let made = run(&[]);
         assert!(made.status.success(), "{}", text(&made));
         assert_eq!(stdout(&made), format!("{file}: 2 events, 0 samples\n"));

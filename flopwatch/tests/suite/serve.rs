@@ -94,7 +94,7 @@ fn browse<A: AsRef<OsStr>>(node: &OsStr, script: &str, url: &str, arguments: imp
     let script = format!("{}/../web/tests/{script}", env!("CARGO_MANIFEST_DIR"));
     let _turn = BrowserTurn::take();
     let mut command = Command::new(node);
-    let output = command.args([&script, url]).args(arguments).output().unwrap();
+    let output = command.args([script.as_str(), url]).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}\n{}", stdout(&output), stderr(&output));
     stdout(&output)
 }
