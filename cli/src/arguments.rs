@@ -19,7 +19,7 @@ use flopwatch_api::session::DEFAULT_DURATION_SECONDS;
 use flopwatch_model::Category;
 
 pub use names::{CaptureName, PodName, SessionName};
-pub use profiler::{NcuArguments, Set};
+pub use profiler::NcuArguments;
 pub use recent::RecentArguments;
 pub use schedule::{ScheduleArguments, ScheduleName};
 pub use times::{Span, Window};
@@ -178,7 +178,7 @@ pub enum Start {
 }
 
 /// What to profile, and how.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct ProfileArguments {
     /// The pod: NAME or pod/NAME

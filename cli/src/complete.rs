@@ -13,8 +13,10 @@ use clap::CommandFactory as _;
 use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
+use kube::core::NamespaceResourceScope;
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 
 use crate::arguments::{Cli, ConnectionArguments};
 use crate::cluster::Cluster;
@@ -186,47 +188,28 @@ async fn names(position: Position, words: &[OsString]) -> Vec<String> {
     let Ok(cluster) = Cluster::connect(&arguments).await else {
         return Vec::new();
     };
-    let params = ListParams::default().limit(500);
     match position {
-        Position::Session => {
-            let sessions: Api<ProfilingSession> = cluster.api();
-            let found = sessions
-                .list(&params)
-                .await
-                .map(|found| found.items)
-                .unwrap_or_default();
-            found.iter().map(ResourceExt::name_any).collect()
-        }
-        Position::Schedule => {
-            let schedules: Api<ProfilingSchedule> = cluster.api();
-            let found = schedules
-                .list(&params)
-                .await
-                .map(|found| found.items)
-                .unwrap_or_default();
-            found.iter().map(ResourceExt::name_any).collect()
-        }
+        Position::Session => names_of::<ProfilingSession>(&cluster).await,
+        Position::Schedule => names_of::<ProfilingSchedule>(&cluster).await,
         Position::Pod => {
-            let pods: Api<Pod> = cluster.api();
-            let found = pods
-                .list_metadata(&params)
-                .await
-                .map(|found| found.items)
-                .unwrap_or_default();
-            let prefix = words
-                .last()
-                .is_some_and(|word| word.to_string_lossy().starts_with("pod/"));
-            let name = |pod: &kube::core::PartialObjectMeta<Pod>| {
-                if prefix {
-                    format!("pod/{}", pod.name_any())
-                } else {
-                    pod.name_any()
-                }
-            };
-            found.iter().map(name).collect()
+            let typed = words.last().is_some_and(|word| word.to_string_lossy().starts_with("pod/"));
+            let kind = if typed { "pod/" } else { "" };
+            let pods = names_of::<Pod>(&cluster).await;
+            pods.into_iter().map(|name| format!("{kind}{name}")).collect()
         }
         Position::Other => Vec::new(),
     }
+}
+
+/// The names of a kind's objects in the namespace; none where they cannot be read.
+async fn names_of<K>(cluster: &Cluster) -> Vec<String>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let params = ListParams::default().limit(500);
+    let found = cluster.api::<K>().list_metadata(&params).await;
+    let found = found.map(|found| found.items).unwrap_or_default();
+    found.iter().map(ResourceExt::name_any).collect()
 }
 
 #[cfg(test)]

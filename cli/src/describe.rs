@@ -227,7 +227,7 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::sessions::tests::{session, verdict};
+    use crate::sessions::tests::{CREATED, condition, session, verdict};
 
     /// A capture of container `main` with this status.
     pub(crate) fn capture(name: &str, status: &Value) -> Capture {
@@ -247,10 +247,7 @@ pub(crate) mod tests {
     pub(crate) fn published() -> Value {
         json!({
             "profiler": "Nsys",
-            "conditions": [{
-                "type": "Succeeded", "status": "True", "reason": "Succeeded", "message": "",
-                "lastTransitionTime": "2026-01-01T00:00:00Z"
-            }],
+            "conditions": [condition("Succeeded", "True", "Succeeded", "")],
             "artifacts": [
                 {"name": "timeline.h5", "type": "Timeline", "bytes": 2_048, "sha256": "a".repeat(64), "mediaType": "application/x-hdf5"},
                 {"name": "summary.json", "type": "Summary", "bytes": 2, "sha256": "b".repeat(64), "mediaType": "application/json"}
@@ -266,11 +263,16 @@ pub(crate) mod tests {
         })
     }
 
+    /// What is said of a session a minute after it was made.
+    fn said(status: &Value, captures: &[Capture]) -> String {
+        let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+        render(&session("first", CREATED, status), captures, now, Layout::default())
+    }
+
     #[test]
     fn a_session_that_succeeded_shows_its_result_and_the_next_step() {
-        let session = session("first", "2026-01-01T00:00:00Z", &verdict("True", "Succeeded", "1 of 1"));
-        let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
-        let text = render(&session, &[capture("first-1", &published())], now, Layout::default());
+        let captures = [capture("first-1", &published())];
+        let text = said(&verdict("True", "Succeeded", "1 of 1"), &captures);
         assert_eq!(
             text,
             "Name:            first
@@ -306,23 +308,15 @@ Look at it: kubectl flopwatch open first
 
     #[test]
     fn a_session_that_failed_says_why_and_what_opens_the_way() {
-        let session = session(
-            "first",
-            "2026-01-01T00:00:00Z",
-            &verdict("False", "Failed", "none succeeded"),
-        );
         let status = json!({
-            "conditions": [{
-                "type": "Succeeded", "status": "False", "reason": "NotPrepared", "message": "add the label",
-                "lastTransitionTime": "2026-01-01T00:00:00Z"
-            }],
+            "conditions": [condition("Succeeded", "False", "NotPrepared", "add the label")],
             "capabilities": [
                 {"profiler": "Metrics", "available": true, "reason": "Available"},
                 {"profiler": "Nsys", "available": false, "reason": "NotPrepared", "remedy": "label it"}
             ]
         });
-        let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
-        let text = render(&session, &[capture("first-1", &status)], now, Layout::default());
+        let failed = verdict("False", "Failed", "none succeeded");
+        let text = said(&failed, &[capture("first-1", &status)]);
         for expected in [
             "Succeeded:       False (Failed)\n                 none succeeded\n",
             "  Succeeded:       False (NotPrepared)\n                   add the label\n",
@@ -335,22 +329,12 @@ Look at it: kubectl flopwatch open first
 
     #[test]
     fn a_capture_that_runs_shows_its_stage() {
-        let session = session(
-            "first",
-            "2026-01-01T00:00:00Z",
-            &json!({"conditions": [{
-                "type": "TargetsFound", "status": "False", "reason": "WaitingForTargets", "message": "no pod yet",
-                "lastTransitionTime": "2026-01-01T00:00:00Z"
-            }]}),
-        );
-        let running = capture(
-            "first-1",
-            &json!({"progress": {"stage": "Collecting", "percent": 30, "message": "2 s left"}}),
-        );
+        let waiting = condition("TargetsFound", "False", "WaitingForTargets", "no pod yet");
+        let progress = json!({"stage": "Collecting", "percent": 30, "message": "2 s left"});
+        let running = capture("first-1", &json!({ "progress": progress }));
         let mut fresh = capture("first-2", &json!(null));
         fresh.status = None;
-        let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
-        let text = render(&session, &[running, fresh], now, Layout::default());
+        let text = said(&json!({"conditions": [waiting]}), &[running, fresh]);
         for expected in [
             "Succeeded:       Unknown\n",
             "Targets:         WaitingForTargets: no pod yet\n",

@@ -175,78 +175,48 @@ fn last_probed<'a>(captures: &'a [Capture], container: &str) -> Option<&'a Captu
     let of_it = captures
         .iter()
         .filter(|capture| capture.spec.container_name == container);
-    let probed = of_it.filter(|capture| {
-        capture
-            .status
-            .as_ref()
-            .is_some_and(|status| !status.capabilities.is_empty())
-    });
-    probed.max_by_key(|capture| capture.creation_timestamp())
+    let is_probed = |capture: &&Capture| capture.status.iter().any(|status| !status.capabilities.is_empty());
+    of_it.filter(is_probed).max_by_key(|capture| capture.creation_timestamp())
 }
 
 /// The containers that a session would take, and what there is to say of the choice.
 fn choose<'a>(pod: &'a Pod, wanted: Option<&str>) -> (Vec<&'a Container>, Finding) {
     let all: Vec<&Container> = profilable(pod).collect();
-    let names = || {
-        all.iter()
-            .map(|container| container.name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
+    let those = |is_one: &dyn Fn(&Container) -> bool| -> Vec<&'a Container> {
+        all.iter().copied().filter(|container| is_one(container)).collect()
     };
     if let Some(wanted) = wanted {
-        let found: Vec<&Container> = all
-            .iter()
-            .copied()
-            .filter(|container| container.name == wanted)
-            .collect();
+        let found = those(&|container| container.name == wanted);
         let finding = if found.is_empty() {
-            Finding::new(Level::BlocksAll, format!("the pod has no container {wanted}"))
-                .remedy(format!("it has {}", names()))
+            let what = format!("the pod has no container {wanted}");
+            Finding::new(Level::BlocksAll, what).remedy(format!("it has {}", listed(&all)))
         } else {
             Finding::new(Level::Good, format!("the pod has container {wanted}"))
         };
         return (found, finding);
     }
-    let asking: Vec<&Container> = all
-        .iter()
-        .copied()
-        .filter(|container| asks_for_gpu(container))
-        .collect();
+    let asking = those(&asks_for_gpu);
     if !asking.is_empty() {
         let finding = Finding::new(Level::Good, format!("asks for a GPU: {}", listed(&asking)));
         return (asking, finding);
     }
-    let prepared: Vec<&Container> = all
-        .iter()
-        .copied()
-        .filter(|container| {
-            preparation::is_prepared(pod, &container.name) || !prepared_for(pod, &container.name).is_empty()
-        })
-        .collect();
+    let prepared = those(&|container| {
+        preparation::is_prepared(pod, &container.name) || !prepared_for(pod, &container.name).is_empty()
+    });
     if !prepared.is_empty() {
-        let finding = Finding::new(
-            Level::Note,
-            format!(
-                "no container asks for a GPU; sessions take those that were prepared: {}",
-                listed(&prepared)
-            ),
-        );
-        return (prepared, finding);
+        let names = listed(&prepared);
+        let what = format!("no container asks for a GPU; sessions take those that were prepared: {names}");
+        return (prepared, Finding::new(Level::Note, what));
     }
-    let finding = Finding::new(Level::BlocksAll, "no container asks for a GPU and none was prepared").remedy(format!(
-        "name one: profile {} -c CONTAINER (it has {})",
-        pod.name_any(),
-        names()
-    ));
-    (all, finding)
+    let what = "no container asks for a GPU and none was prepared";
+    let (name, names) = (pod.name_any(), listed(&all));
+    let remedy = format!("name one: profile {name} -c CONTAINER (it has {names})");
+    (all, Finding::new(Level::BlocksAll, what).remedy(remedy))
 }
 
 fn listed(containers: &[&Container]) -> String {
-    containers
-        .iter()
-        .map(|container| container.name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
+    let names: Vec<&str> = containers.iter().map(|container| container.name.as_str()).collect();
+    names.join(", ")
 }
 
 /// The report for people.

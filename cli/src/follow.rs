@@ -320,19 +320,15 @@ mod tests {
 
     use super::*;
     use crate::describe::tests::{capture, published};
-    use crate::sessions::tests::{session, verdict};
-
-    const CREATED: &str = "2026-01-01T00:00:00Z";
+    use crate::sessions::tests::{CREATED, condition, session, verdict};
 
     #[test]
     fn a_bar_goes_with_all_captures_together() {
         let session = session("first", CREATED, &json!({"counts": {"captures": 2}}));
+        let at_work = json!({"progress": {"stage": "Collecting", "percent": 31, "message": "3 s left"}});
         let captures = [
             capture("a", &json!({"progress": {"stage": "Done", "percent": 100}})),
-            capture(
-                "b",
-                &json!({"progress": {"stage": "Collecting", "percent": 31, "message": "3 s left"}}),
-            ),
+            capture("b", &at_work),
         ];
         let now = progress(&session, captures.iter());
         assert_eq!((now.percent, now.end), (65, None));
@@ -367,11 +363,10 @@ mod tests {
     fn before_there_are_captures_the_session_says_what_it_waits_for() {
         let nothing = session("first", CREATED, &json!(null));
         assert_eq!(progress(&nothing, [].iter()).message, "Waiting for the controller");
-        let waiting = json!({"conditions": [{
-            "type": "TargetsFound", "status": "Unknown", "reason": "WaitingForTargets",
-            "message": "pod trainer is not running", "lastTransitionTime": CREATED
-        }]});
-        let waiting = progress(&session("first", CREATED, &waiting), [].iter());
+        let why = "pod trainer is not running";
+        let waiting = condition("TargetsFound", "Unknown", "WaitingForTargets", why);
+        let waiting = session("first", CREATED, &json!({"conditions": [waiting]}));
+        let waiting = progress(&waiting, [].iter());
         assert_eq!(waiting.message, "WaitingForTargets: pod trainer is not running");
         let taken = progress(&nothing, [capture("a", &json!(null))].iter());
         assert_eq!(taken.message, "Waiting for the agent");
@@ -383,22 +378,13 @@ mod tests {
         let now = progress(&done, [capture("a", &published())].iter());
         assert_eq!((now.percent, now.end), (100, Some(End::Succeeded)));
 
-        let failed = json!({"conditions": [{
-            "type": "Succeeded", "status": "False", "reason": "NotPrepared", "message": "label it",
-            "lastTransitionTime": CREATED
-        }]});
-        let session_failed = session(
-            "first",
-            CREATED,
-            &verdict("False", "Failed", "0 of 1 succeeded; failed: NotPrepared: label it"),
-        );
+        let failed = json!({"conditions": [condition("Succeeded", "False", "NotPrepared", "label it")]});
+        let told = "0 of 1 succeeded; failed: NotPrepared: label it";
+        let session_failed = session("first", CREATED, &verdict("False", "Failed", told));
         let Some(End::Failed { message, .. }) = progress(&session_failed, [capture("a", &failed)].iter()).end else {
             panic!("it has failed");
         };
-        assert_eq!(
-            message, "0 of 1 succeeded; failed: NotPrepared: label it",
-            "nothing is told twice"
-        );
+        assert_eq!(message, told, "nothing is told twice");
         let session = session("first", CREATED, &verdict("False", "Failed", "no capture succeeded"));
         let now = progress(&session, [capture("a", &failed)].iter());
         assert_eq!(

@@ -218,24 +218,29 @@ impl Gateway {
     where
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        let unreachable = |reason: String| GatewayError::Unreachable {
-            address: self.address(),
-            reason,
-        };
         let request = self.with_credentials(request)?;
         let mut sender = self.open_connection().await?;
-        timeout(HEAD_TIMEOUT, sender.send_request(request))
-            .await
-            .map_err(|_elapsed| unreachable(format!("no answer within {} s", HEAD_TIMEOUT.as_secs())))?
-            .map_err(|error| unreachable(with_causes(&error)))
+        self.send_over(&mut sender, request).await
+    }
+
+    /// Sends a request over a connection, and gives the answer within [`HEAD_TIMEOUT`].
+    async fn send_over<B>(
+        &self,
+        sender: &mut SendRequest<B>,
+        request: Request<B>,
+    ) -> Result<Response<Incoming>, GatewayError>
+    where
+        B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        match timeout(HEAD_TIMEOUT, sender.send_request(request)).await {
+            Ok(answer) => answer.map_err(|error| self.unreachable_by(&error)),
+            Err(_elapsed) => Err(self.unreachable(format!("no answer within {} s", HEAD_TIMEOUT.as_secs()))),
+        }
     }
 
     /// The request with the gateway's host and the caller's token.
     fn with_credentials<B>(&self, mut request: Request<B>) -> Result<Request<B>, GatewayError> {
-        let host = HeaderValue::try_from(&self.host).map_err(|error| GatewayError::Unreachable {
-            address: self.address(),
-            reason: error.to_string(),
-        })?;
+        let host = HeaderValue::try_from(&self.host).map_err(|error| self.unreachable(error.to_string()))?;
         request.headers_mut().insert(HOST, host);
         request.headers_mut().insert(AUTHORIZATION, self.bearer.clone());
         Ok(request)
@@ -247,10 +252,8 @@ impl Gateway {
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
         let opened = timeout(CONNECT_TIMEOUT, self.connect()).await;
-        opened.map_err(|_elapsed| GatewayError::Unreachable {
-            address: self.address(),
-            reason: format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()),
-        })?
+        let seconds = CONNECT_TIMEOUT.as_secs();
+        opened.map_err(|_elapsed| self.unreachable(format!("no connection within {seconds} s")))?
     }
 
     /// Requests `path` with these further headers. An answer whose status is no success is the
@@ -260,26 +263,16 @@ impl Gateway {
             .uri(path)
             .header(ACCEPT, "*/*")
             .body(Empty::<Bytes>::new());
-        let mut request = request.map_err(|error| GatewayError::Unreachable {
-            address: self.address(),
-            reason: error.to_string(),
-        })?;
+        let mut request = request.map_err(|error| self.unreachable(error.to_string()))?;
         request.headers_mut().extend(headers);
         let answer = self.send_pooled(request).await?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
         }
-        let body = timeout(
-            HEAD_TIMEOUT,
-            Limited::new(answer.into_body(), MAX_PROBLEM_BYTES).collect(),
-        )
-        .await;
-        let body = body
-            .ok()
-            .and_then(Result::ok)
-            .map(http_body_util::Collected::to_bytes)
-            .unwrap_or_default();
+        let body = Limited::new(answer.into_body(), MAX_PROBLEM_BYTES).collect();
+        let body = timeout(HEAD_TIMEOUT, body).await.ok().and_then(Result::ok);
+        let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let problem: ProblemDetails = serde_json::from_slice(&body).unwrap_or_default();
         Err(GatewayError::Refused {
             status,
@@ -306,9 +299,8 @@ impl Gateway {
         match &self.route {
             Route::Direct { host, port } => {
                 let target = (host.trim_matches(['[', ']']), *port);
-                let stream = TcpStream::connect(target)
-                    .await
-                    .map_err(|error| self.unreachable_by(&error))?;
+                let stream = TcpStream::connect(target).await;
+                let stream = stream.map_err(|error| self.unreachable_by(&error))?;
                 self.handshake_over(stream, async {}).await
             }
             Route::Forward { pods, namespace } => {
@@ -319,17 +311,11 @@ impl Gateway {
                         GatewayError::NoForward(namespace.clone())
                     }
                     kube::Error::Api(status) if status.code == 403 => GatewayError::NoForward(namespace.clone()),
-                    kube::Error::Api(status) => GatewayError::Unreachable {
-                        address: self.address(),
-                        reason: status.message.trim().to_owned(),
-                    },
+                    kube::Error::Api(status) => self.unreachable(status.message.trim()),
                     other => self.unreachable_by(&other),
                 })?;
                 let stream = forward.take_stream(port);
-                let stream = stream.ok_or_else(|| GatewayError::Unreachable {
-                    address: self.address(),
-                    reason: "the port-forward has no stream".to_owned(),
-                })?;
+                let stream = stream.ok_or_else(|| self.unreachable("the port-forward has no stream"))?;
                 let refused = forward.take_error(port);
                 let handshaken = self
                     .handshake_over(stream, async move { drop(forward.join().await) })
@@ -337,10 +323,7 @@ impl Gateway {
                 match (handshaken, refused) {
                     // What the kubelet says of the port explains more than the end of the stream.
                     (Err(error), Some(refused)) => match timeout(Duration::from_secs(1), refused).await {
-                        Ok(Some(text)) => Err(GatewayError::Unreachable {
-                            address: self.address(),
-                            reason: text.trim().to_owned(),
-                        }),
+                        Ok(Some(text)) => Err(self.unreachable(text.trim())),
                         _ => Err(error),
                     },
                     (handshaken, _) => handshaken,
@@ -383,11 +366,15 @@ impl Gateway {
         Ok(sender)
     }
 
-    fn unreachable_by(&self, error: &(dyn std::error::Error + 'static)) -> GatewayError {
+    fn unreachable(&self, reason: impl Into<String>) -> GatewayError {
         GatewayError::Unreachable {
             address: self.address(),
-            reason: with_causes(error),
+            reason: reason.into(),
         }
+    }
+
+    fn unreachable_by(&self, error: &(dyn std::error::Error + 'static)) -> GatewayError {
+        self.unreachable(with_causes(error))
     }
 }
 
@@ -417,11 +404,8 @@ fn choose_pod(pods: &[Pod]) -> Option<(String, u16)> {
         .iter()
         .filter(|pod| is_ready(pod))
         .min_by_key(|pod| pod.name_any())?;
-    let ports = pod
-        .spec
-        .iter()
-        .flat_map(|spec| &spec.containers)
-        .flat_map(|container| container.ports.iter().flatten());
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let ports = containers.flat_map(|container| container.ports.iter().flatten());
     let port = ports
         .filter(|port| port.name.as_deref() == Some(PORT_NAME))
         .find_map(|port| u16::try_from(port.container_port).ok());
@@ -471,9 +455,8 @@ fn tls(authority: Option<&[u8]>) -> Result<ClientConfig, GatewayError> {
         }
         config.root_cert = Some(certificates);
     }
-    let mut tls = config
-        .rustls_client_config()
-        .map_err(|error| wrong(with_causes(&error)))?;
+    let tls = config.rustls_client_config();
+    let mut tls = tls.map_err(|error| wrong(with_causes(&error)))?;
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(tls)
 }

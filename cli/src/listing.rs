@@ -65,17 +65,13 @@ pub(crate) fn print_none(what: &str, cluster: &Cluster, everywhere: bool, help: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sessions::tests::{session, verdict};
+    use crate::sessions::tests::{CREATED, session, verdict};
 
     const KIND: &str = "profilingsession.flopwatch.dev";
 
     #[test]
     fn programs_get_objects_with_their_types() {
-        let sessions = [session(
-            "first",
-            "2026-01-01T00:00:00Z",
-            &verdict("True", "Succeeded", ""),
-        )];
+        let sessions = [session("first", CREATED, &verdict("True", "Succeeded", ""))];
         let text = as_objects(KIND, &sessions, Some(Format::Json)).unwrap().unwrap();
         let list: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(list["kind"], "List");

@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 use serde_json::json;
 
 use crate::arguments::{
-    Cli, Command, CompletionShell, DescribeArguments, DryRun, Format, FormatArguments, OpenArguments, ProfileArguments,
+    Cli, Command, CompletionShell, DescribeArguments, DryRun, Format, OpenArguments, ProfileArguments,
     SessionName, SessionsArguments, StopArguments,
 };
 use crate::cluster::Cluster;
@@ -112,11 +112,8 @@ async fn profile(cluster: &Cluster, arguments: &ProfileArguments) -> Result<(), 
 /// The name, or the beginning of the one that the API server would make.
 fn named(session: &ProfilingSession) -> String {
     let metadata = &session.metadata;
-    metadata
-        .name
-        .clone()
-        .or_else(|| metadata.generate_name.clone())
-        .unwrap_or_default()
+    let name = metadata.name.as_ref().or(metadata.generate_name.as_ref());
+    name.cloned().unwrap_or_default()
 }
 
 async fn list(cluster: &Cluster, arguments: &SessionsArguments, layout: Layout) -> Result<(), Error> {
@@ -139,13 +136,9 @@ async fn list(cluster: &Cluster, arguments: &SessionsArguments, layout: Layout) 
 
 async fn show(cluster: &Cluster, arguments: &DescribeArguments, layout: Layout) -> Result<(), Error> {
     let (session, captures) = fetch::session_with_captures(cluster, &arguments.session.0).await?;
-    say(&match arguments.format {
-        FormatArguments {
-            output: Some(Format::Name),
-        } => format!("{KIND}/{}\n", session.name_any()),
-        FormatArguments {
-            output: Some(format @ (Format::Json | Format::Yaml)),
-        } => {
+    say(&match arguments.format.output {
+        Some(Format::Name) => format!("{KIND}/{}\n", session.name_any()),
+        Some(format @ (Format::Json | Format::Yaml)) => {
             let mut items = vec![typed(&session)?];
             for capture in &captures {
                 items.push(typed(capture)?);

@@ -120,6 +120,16 @@ pub(crate) mod tests {
 
     use super::*;
 
+    /// When what tests look at was made.
+    pub(crate) const CREATED: &str = "2026-01-01T00:00:00Z";
+
+    /// A condition that came with it.
+    pub(crate) fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": CREATED
+        })
+    }
+
     /// A session of pod `trainer` with this status.
     pub(crate) fn session(name: &str, created: &str, status: &Value) -> ProfilingSession {
         serde_json::from_value(json!({
@@ -135,22 +145,16 @@ pub(crate) mod tests {
         json!({
             "id": "0badcafe", "requestedBy": "ada",
             "counts": {"captures": 1, "succeeded": i32::from(status == "True")},
-            "conditions": [{
-                "type": "Succeeded", "status": status, "reason": reason, "message": message,
-                "lastTransitionTime": "2026-01-01T00:00:00Z"
-            }]
+            "conditions": [condition("Succeeded", status, reason, message)]
         })
     }
 
     #[test]
     fn a_list_reads_as_kubectl_would_write_it() {
+        let failed = verdict("False", "Failed", "no\u{1b}[2Jpods");
         let mut sessions = [
-            session("old", "2026-01-01T00:00:00Z", &verdict("True", "Succeeded", "")),
-            session(
-                "new",
-                "2026-01-01T00:09:30Z",
-                &verdict("False", "Failed", "no\u{1b}[2Jpods"),
-            ),
+            session("old", CREATED, &verdict("True", "Succeeded", "")),
+            session("new", "2026-01-01T00:09:30Z", &failed),
             session("now", "2026-01-01T00:10:00Z", &json!(null)),
         ];
         sort(&mut sessions);
@@ -177,7 +181,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_session_waits_captures_and_ends() {
-        let of = |status: Value| phase(&session("s", "2026-01-01T00:00:00Z", &status)).as_str();
+        let of = |status: Value| phase(&session("s", CREATED, &status)).as_str();
         assert_eq!(of(json!(null)), "waiting");
         assert_eq!(of(verdict("True", "Succeeded", "")), "succeeded");
         assert_eq!(of(verdict("False", "PartiallySucceeded", "")), "failed");

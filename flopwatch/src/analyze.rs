@@ -6,8 +6,10 @@ pub(crate) mod profile;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use flopwatch_analysis::{Definition, Listing, Request, ResultType, catalogue};
+use flopwatch_pipeline::analysis::Report;
 use flopwatch_report::page::figure::count;
 use flopwatch_report::page::{self, Cell, Table, Unit};
 use flopwatch_report::{Format, Layout, Page, Tone};
@@ -19,6 +21,9 @@ use crate::source::{self, Source};
 
 /// Longest result that is printed, in bytes; longer ones go to a file.
 const MAX_RESULT_BYTES: u64 = 1 << 30;
+
+/// Exit code where what `--fail-on` names was found.
+const EXIT_CODE_FOUND: u8 = 3;
 
 /// What a sentence beside a name has at least, in columns.
 const MIN_SENTENCE: usize = 20;
@@ -53,19 +58,13 @@ pub enum Error {
 
 /// Runs what the command line asks for, and gives what to print.
 pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -> Result<String, Error> {
-    let AnalyzeArguments {
-        name,
-        files,
-        list,
-        parameters,
-        print,
-        source,
-    } = arguments;
-    let name = match name {
-        Some(name) if !list => name,
+    let print = arguments.print;
+    let name = match arguments.name {
+        Some(name) if !arguments.list => name,
         one => return print_list(one.as_deref(), &print),
     };
-    let request = Request::from_words(&name, parameters.iter().map(String::as_str)).map_err(source::Error::from)?;
+    let words = arguments.parameters.iter().map(String::as_str);
+    let request = Request::from_words(&name, words).map_err(source::Error::from)?;
     // `-p format=` says it too.
     let request = if print.format.is_none() && request.format() != Format::Json {
         request
@@ -75,7 +74,7 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
     };
     let request = request.laid_out(print.layout());
     let PrintArguments { output, force, .. } = print;
-    if let [file] = files.as_slice()
+    if let [file] = arguments.files.as_slice()
         && let Some(written) = profile::dashboard(&request, file)?
     {
         let Some(output) = output else {
@@ -84,8 +83,8 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
         source::publish(written.as_slice(), &output, force)?;
         return Ok(format!("{}: a profile\n", output.display()));
     }
-    let sources = files.into_iter().map(|file| source.clone().source(file, None));
-    let sources: Vec<Source> = sources.collect();
+    let files = arguments.files.into_iter();
+    let sources: Vec<Source> = files.map(|file| arguments.source.clone().source(file, None)).collect();
     if let Some(output) = output.or_else(|| own_output(request.definition())) {
         let report = source::analyze_to(&sources, &request, &output, force, until).await?;
         cut::tell(cut::of_report(&sources, &report));
@@ -99,6 +98,45 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
     let (result, report) = source::analyze(&sources, &request, until).await?;
     cut::tell(cut::of_report(&sources, &report));
     read(result, request.definition().name)
+}
+
+/// What a command found that a pipeline reads the exit code of.
+#[derive(Debug)]
+pub struct Judged {
+    /// What to print.
+    pub text: String,
+    /// Whether it is what `--fail-on` names.
+    pub fails: bool,
+}
+
+impl Judged {
+    /// What the finding means to a pipeline.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(if self.fails { EXIT_CODE_FOUND } else { 0 })
+    }
+}
+
+/// Runs `request` as the command line says. Gives what to print, and what the child says; of a file
+/// that was written `told` is printed.
+pub(crate) async fn report_of(
+    request: Request,
+    sources: &[Source],
+    print: &PrintArguments,
+    told: impl FnOnce(&Report) -> String,
+    until: impl Future<Output = ()>,
+) -> Result<(String, Report), Error> {
+    let format = format(print, request.definition());
+    let request = request.written_as(format).map_err(source::Error::from)?;
+    let request = request.laid_out(print.layout());
+    let (text, report) = if let Some(output) = &print.output {
+        let report = source::analyze_to(sources, &request, output, print.force, until).await?;
+        (format!("{}: {}\n", output.display(), told(&report)), report)
+    } else {
+        let (result, report) = source::analyze(sources, &request, until).await?;
+        (read(result, request.definition().name)?, report)
+    };
+    cut::tell(cut::of_report(sources, &report));
+    Ok((text, report))
 }
 
 /// How a result is written: as the command line says, else as the name of its file ends, else for a
@@ -135,7 +173,7 @@ fn own_output(definition: &Definition) -> Option<PathBuf> {
     }
 }
 
-pub(crate) fn read(result: File, name: &'static str) -> Result<String, Error> {
+fn read(result: File, name: &'static str) -> Result<String, Error> {
     if result.metadata()?.len() > MAX_RESULT_BYTES {
         return Err(Error::TooLong(name));
     }
@@ -244,13 +282,18 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_list_fits_a_terminal_and_no_sentence_of_it_is_cut() {
+    /// The list for a terminal of 72 columns.
+    fn list() -> String {
         let layout = Layout {
             columns: Some(72),
             colors: false,
         };
-        let text = short_list(&by_group(catalogue::CATALOGUE), 72, layout);
+        short_list(&by_group(catalogue::CATALOGUE), 72, layout)
+    }
+
+    #[test]
+    fn the_list_fits_a_terminal_and_no_sentence_of_it_is_cut() {
+        let text = list();
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         for definition in catalogue::CATALOGUE {
             let sentence = words(definition.about);
@@ -266,11 +309,7 @@ mod tests {
 
     #[test]
     fn the_list_is_grouped_by_question_and_the_earlier_suites_names_have_a_group_of_their_own() {
-        let layout = Layout {
-            columns: Some(72),
-            colors: false,
-        };
-        let text = short_list(&by_group(catalogue::CATALOGUE), 72, layout);
+        let text = list();
         let groups = text.split("\n\n").filter_map(|group| group.split_once('\n'));
         let groups: Vec<(&str, &str)> = groups.filter(|(_, names)| !names.is_empty()).collect();
         let questions: Vec<&str> = Group::ALL.iter().map(|group| group.question()).collect();

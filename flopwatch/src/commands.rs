@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::McpArguments;
 use crate::arguments::{
     AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, LocalProfiler,
-    OpenArguments, RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
+    RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
 };
 use crate::browser;
 use crate::cli::{Cli, Command};
@@ -47,8 +47,8 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Compare(arguments) => Runtime::new()?.block_on(compare(arguments)),
         Command::Diagnose(arguments) => Runtime::new()?.block_on(diagnose(arguments)),
         Command::Compat(command) => Runtime::new()?.block_on(report_of(command)),
-        Command::Open(arguments) => Runtime::new()?.block_on(run_open(arguments)),
-        Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(arguments)),
+        Command::Open(arguments) => Runtime::new()?.block_on(run_serve(arguments.serve, !arguments.no_browser)),
+        Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(arguments, false)),
         #[cfg(feature = "mcp")]
         Command::Mcp(arguments) => run_mcp(arguments),
         Command::Completion { shell } => {
@@ -167,18 +167,8 @@ fn report(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-async fn run_open(arguments: OpenArguments) -> anyhow::Result<ExitCode> {
-    let OpenArguments {
-        serve: what,
-        no_browser,
-    } = arguments;
-    serve(&what.paths, what.listen, &what.source, !no_browser).await?;
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn run_serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
-    let ServeArguments { paths, listen, source } = arguments;
-    serve(&paths, listen, &source, false).await?;
+async fn run_serve(arguments: ServeArguments, in_browser: bool) -> anyhow::Result<ExitCode> {
+    serve(&arguments.paths, arguments.listen, &arguments.source, in_browser).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -243,26 +233,21 @@ async fn until_terminated() {
 }
 
 async fn print_summary(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
-    let SummaryArguments {
-        file,
-        top,
-        print,
-        source,
-    } = arguments;
+    let (print, top) = (arguments.print, arguments.top);
     let request = Request::parse(flopwatch_summary::NAME, &Value::Null)?;
     let format = crate::analyze::format(&print, request.definition());
     if matches!(format, Format::Html | Format::Page) {
         let arguments = AnalyzeArguments {
             name: Some(flopwatch_summary::NAME.to_owned()),
-            files: vec![file],
+            files: vec![arguments.file],
             list: false,
             parameters: Vec::new(),
             print,
-            source,
+            source: arguments.source,
         };
         return analyze(arguments).await;
     }
-    let source = source.source(file, None);
+    let source = arguments.source.source(arguments.file, None);
     if let Some(output) = &print.output {
         source::check_output(std::slice::from_ref(&source), output, print.force)?;
     }
@@ -284,15 +269,9 @@ async fn print_summary(arguments: SummaryArguments) -> anyhow::Result<ExitCode> 
 }
 
 async fn convert(arguments: ConvertArguments) -> anyhow::Result<ExitCode> {
-    let ConvertArguments {
-        input,
-        output,
-        force,
-        session_id,
-        source,
-    } = arguments;
-    let source = source.source(input, session_id);
-    let summary = source::convert(&source, &output, force, until_terminated()).await?;
+    let output = arguments.output;
+    let source = arguments.source.source(arguments.input, arguments.session_id);
+    let summary = source::convert(&source, &output, arguments.force, until_terminated()).await?;
     cut::tell(cut::of_summary(&source, &summary));
     let contents = describe_contents(&summary);
     say(&format!("{}: {contents}\n", output.display()))?;
@@ -317,19 +296,12 @@ fn describe_contents(summary: &Summary) -> String {
 }
 
 async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
-    let ExportArguments {
-        file,
-        to,
-        output,
-        table,
-        force,
-        source,
-    } = arguments;
+    let (file, to) = (arguments.file, arguments.to);
     let named = || Path::new(file.file_name().unwrap_or_default()).with_extension(to.extension());
-    let output = output.unwrap_or_else(named);
-    let sources = [source.source(file, None)];
-    let request = Request::of(Export::definition(to, table))?;
-    let report = source::analyze_to(&sources, &request, &output, force, until_terminated()).await?;
+    let output = arguments.output.unwrap_or_else(named);
+    let sources = [arguments.source.source(file, None)];
+    let request = Request::of(Export::definition(to, arguments.table))?;
+    let report = source::analyze_to(&sources, &request, &output, arguments.force, until_terminated()).await?;
     cut::tell(cut::of_report(&sources, &report));
     let mut text = format!(
         "{}: {}, {}\n",

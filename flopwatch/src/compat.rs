@@ -74,32 +74,24 @@ pub async fn run(command: CompatCommand, until: impl Future<Output = ()>) -> Res
         CompatCommand::Memory(arguments) => ("profiler-memory", arguments),
         CompatCommand::Compile(arguments) => ("profiler-compile", arguments),
     };
-    let ReportArguments {
-        file,
-        with,
-        json,
-        mut print,
-        parameters,
-        source,
-    } = arguments;
-    let is_named = |output: &PathBuf| analyze::of_name(output).is_some();
-    if json {
+    let mut print = arguments.print;
+    if arguments.json {
         print.format = Some(ResultFormat::Json);
     } else if print.format.is_none() {
         // A file whose name promises a format has that one.
-        let is_for_people = print
-            .output
-            .as_ref()
-            .map_or_else(|| std::io::stdout().is_terminal(), is_named);
+        let is_for_people = match &print.output {
+            Some(output) => analyze::of_name(output).is_some(),
+            None => std::io::stdout().is_terminal(),
+        };
         print.format = (!is_for_people).then_some(ResultFormat::Html);
     }
     let arguments = AnalyzeArguments {
         name: Some(analysis.to_owned()),
-        files: std::iter::once(file).chain(with).collect(),
+        files: std::iter::once(arguments.file).chain(arguments.with).collect(),
         list: false,
-        parameters,
+        parameters: arguments.parameters,
         print,
-        source,
+        source: arguments.source,
     };
     analyze::run(arguments, until).await
 }

@@ -127,12 +127,7 @@ impl Manifest {
         // An empty target stands for the one that is left out; nothing here reads it.
         match object.entry("spec").or_insert_with(|| Value::Object(Map::new())) {
             Value::Object(spec) => drop(spec.entry("target").or_insert_with(|| Value::Object(Map::new()))),
-            _ => {
-                return Err(Error::Value {
-                    path: "spec".to_owned(),
-                    message: "must be an object".to_owned(),
-                });
-            }
+            _ => return Err(value_error("spec", "must be an object")),
         }
 
         let mut unknown = Vec::new();
@@ -158,33 +153,23 @@ impl Manifest {
     /// The bounds that the API server's schema sets, and what a recorder on one machine can do.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let spec = &self.spec;
+        let interval = spec.metrics.interval_milliseconds;
         let bounds = [
             ("spec.durationSeconds", spec.duration_seconds, 1, MAX_DURATION_SECONDS),
-            (
-                "spec.metrics.intervalMilliseconds",
-                spec.metrics.interval_milliseconds,
-                10,
-                10_000,
-            ),
+            ("spec.metrics.intervalMilliseconds", interval, 10, 10_000),
         ];
         for (path, value, min, max) in bounds {
             if !(min..=max).contains(&value) {
                 return Err(value_error(path, format!("{value} is outside of {min} to {max}")));
             }
         }
-        if let Some(range) = spec
-            .profiler
-            .nsys
-            .iter()
-            .find_map(|options| options.capture_range.as_ref())
-        {
+        let nsys = spec.profiler.nsys.as_ref();
+        if let Some(range) = nsys.and_then(|options| options.capture_range.as_ref()) {
             check_range(range)?;
         }
         if spec.outputs.is_empty() {
-            return Err(value_error(
-                "spec.outputs",
-                "must list at least one of Timeline, Summary and Raw",
-            ));
+            let message = "must list at least one of Timeline, Summary and Raw";
+            return Err(value_error("spec.outputs", message));
         }
         match spec.profiler.type_ {
             ProfilerType::Auto | ProfilerType::Nsys => Ok(()),
@@ -199,23 +184,13 @@ impl Manifest {
     /// else cuda and nvtx.
     pub fn trace(&self) -> Vec<TraceCategory> {
         let spec = &self.spec;
-        let listed = spec
-            .profiler
-            .nsys
-            .iter()
-            .flat_map(|options| options.trace.iter().copied());
         let options = spec.profiler.nsys.iter();
-        let triggers = options.filter_map(|options| Some(options.capture_range.as_ref()?.trigger.traced()));
+        let listed = options.clone().flat_map(|options| options.trace.iter().copied());
+        let triggers = options.clone().filter_map(|options| Some(options.capture_range.as_ref()?.trigger.traced()));
         let required = spec.require.iter().copied().filter_map(TraceCategory::recording);
         let required = required.chain(triggers);
         let mut trace: Vec<_> = listed.chain(required).collect();
-        if self
-            .spec
-            .profiler
-            .nsys
-            .as_ref()
-            .is_none_or(|options| options.trace.is_empty())
-        {
+        if options.clone().all(|options| options.trace.is_empty()) {
             trace.extend([TraceCategory::Cuda, TraceCategory::Nvtx]);
         }
         trace.sort_unstable();
@@ -247,10 +222,8 @@ fn expect(object: &Map<String, Value>, field: &'static str, expected: &str) -> R
 fn check_range(range: &CaptureRange) -> Result<(), Error> {
     let path = |field: &str| format!("spec.profiler.nsys.captureRange.{field}");
     if !(1..=8).contains(&range.count) {
-        return Err(value_error(
-            &path("count"),
-            format!("{} is outside of 1 to 8", range.count),
-        ));
+        let message = format!("{} is outside of 1 to 8", range.count);
+        return Err(value_error(&path("count"), message));
     }
     match (range.trigger, &range.name) {
         (RangeTrigger::Nvtx, None) => Err(value_error(&path("name"), "must name the NVTX range of the command")),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from fake_cluster import FakeCluster, running
@@ -20,29 +23,12 @@ def events() -> list[dict[str, object]]:
     """Ten operators of 2 ms, each with a kernel of 1 ms."""
     made: list[dict[str, object]] = []
     for at in range(10):
-        begin = 1000 + at * 5000
+        begin, call = 1000 + at * 5000, {"correlation": at + 1}
+        kernel = {"device": 0, "stream": 7, **call}
         made += [
             {"ph": "X", "cat": "cpu_op", "name": f"aten::op{at % 2}", "pid": 7, "tid": 7, "ts": begin, "dur": 2000},
-            {
-                "ph": "X",
-                "cat": "cuda_runtime",
-                "name": "cudaLaunchKernel",
-                "pid": 7,
-                "tid": 7,
-                "ts": begin + 100,
-                "dur": 20,
-                "args": {"correlation": at + 1},
-            },
-            {
-                "ph": "X",
-                "cat": "kernel",
-                "name": "gemm",
-                "pid": 0,
-                "tid": 7,
-                "ts": begin + 500,
-                "dur": 1000,
-                "args": {"device": 0, "stream": 7, "correlation": at + 1},
-            },
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": begin + 100, "dur": 20, "args": call},
+            {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": begin + 500, "dur": 1000, "args": kernel},
         ]
     return made
 
@@ -80,3 +66,20 @@ def timeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "trace.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": made}))
     flopwatch.convert(folder / "trace.json", folder / "timeline.h5")
     return folder / "timeline.h5"
+
+
+@pytest.fixture(scope="module")
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where a module's ``PROGRAM`` wrote, in the Python that ``FLOPWATCH_TORCH`` names."""
+    folder = tmp_path_factory.mktemp("program")
+    line = [os.environ["FLOPWATCH_TORCH"], request.module.PROGRAM]
+    environment = {**os.environ, "PYTHONPATH": str(Path(flopwatch.__file__).parents[1])}
+    ran = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def said(folder: Path) -> Any:
+    """What it said."""
+    return json.loads((folder / "said.json").read_text())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,21 +12,6 @@ import pytest
 import flopwatch
 
 PROGRAM = Path(__file__).with_name("torch_program.py")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the program wrote."""
-    folder = tmp_path_factory.mktemp("torch")
-    environment = {**os.environ, "PYTHONPATH": str(Path(flopwatch.__file__).parents[1])}
-    ran = subprocess.run([os.environ["FLOPWATCH_TORCH"], PROGRAM], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
-def said(folder: Path) -> Any:
-    return json.loads((folder / "said.json").read_text())
 
 
 def test_a_block_has_its_session(folder: Path, said: Any) -> None:

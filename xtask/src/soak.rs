@@ -75,28 +75,22 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let mut failed = without_cluster(cache, options);
     if options.pod_kills + options.schedule_minutes + options.cycles > 0 && !interrupted() {
-        if options.pod_kills > 0
-            && let Err(error) = in_cluster::tell(
-                cache,
-                "pod kills",
-                ("FLOPWATCH_POD_KILLS", options.pod_kills.to_string()),
-                POD_KILLS,
-            )
-        {
-            say(format_args!("pod kills: {error:#}"));
-            failed.push("pod kills");
-        }
-        if options.schedule_minutes > 0
-            && !interrupted()
-            && let Err(error) = in_cluster::tell(
-                cache,
+        for (what, count, variable, tests) in [
+            ("pod kills", options.pod_kills, "FLOPWATCH_POD_KILLS", POD_KILLS),
+            (
                 "schedules",
-                ("FLOPWATCH_SCHEDULE_MINUTES", options.schedule_minutes.to_string()),
+                options.schedule_minutes,
+                "FLOPWATCH_SCHEDULE_MINUTES",
                 "schedule_day::",
-            )
-        {
-            say(format_args!("schedules: {error:#}"));
-            failed.push("schedules");
+            ),
+        ] {
+            if count > 0
+                && !interrupted()
+                && let Err(error) = in_cluster::tell(cache, what, (variable, count.to_string()), tests)
+            {
+                say(format_args!("{what}: {error:#}"));
+                failed.push(what);
+            }
         }
         if options.cycles > 0 && !interrupted() {
             if let Err(error) = cycles(cache, options, &folder) {

@@ -2,7 +2,7 @@
 //! Nsight Compute.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use flopwatch_api::profiler::{MAX_LAUNCHES, NcuOptions, NcuSet, ProfilerType};
 
 /// Parser of the argument `--profiler`: one of the words of [`ProfilerType::ALL`].
@@ -11,28 +11,25 @@ pub(super) fn profiler() -> impl TypedValueParser<Value = ProfilerType> {
     PossibleValuesParser::new(values).try_map(|word| ProfilerType::from_word(&word).ok_or("there is no such profiler"))
 }
 
-/// What Nsight Compute collects of each launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Set {
-    /// Speed of light, launch statistics, occupancy.
-    Basic,
-    /// Beside it memory and compute workload, and counters per line of source.
-    Detailed,
-    /// Everything.
-    Full,
-    /// Speed of light and the rooflines.
-    Roofline,
-}
+/// The sets of Nsight Compute by their words, with what each collects of a launch.
+const SETS: [(&str, NcuSet, &str); 4] = [
+    ("basic", NcuSet::Basic, "Speed of light, launch statistics, occupancy"),
+    (
+        "detailed",
+        NcuSet::Detailed,
+        "Beside it memory and compute workload, and counters per line of source",
+    ),
+    ("full", NcuSet::Full, "Everything"),
+    ("roofline", NcuSet::Roofline, "Speed of light and the rooflines"),
+];
 
-impl From<Set> for NcuSet {
-    fn from(set: Set) -> Self {
-        match set {
-            Set::Basic => Self::Basic,
-            Set::Detailed => Self::Detailed,
-            Set::Full => Self::Full,
-            Set::Roofline => Self::Roofline,
-        }
-    }
+/// Parser of the argument `--ncu-set`.
+fn ncu_set() -> impl TypedValueParser<Value = NcuSet> {
+    let values = SETS.map(|(word, _, about)| PossibleValue::new(word).help(about));
+    PossibleValuesParser::new(values).try_map(|given| {
+        let set = SETS.into_iter().find(|(word, ..)| *word == given);
+        set.map(|(_, set, _)| set).ok_or("there is no such set")
+    })
 }
 
 /// Options of Nsight Compute; one that is given needs `--profiler ncu`, which the API server
@@ -40,8 +37,8 @@ impl From<Set> for NcuSet {
 #[derive(Debug, Default, Args)]
 pub struct NcuArguments {
     /// What Nsight Compute collects of each launch; default: basic
-    #[arg(long = "ncu-set", value_enum, value_name = "SET")]
-    pub set: Option<Set>,
+    #[arg(long = "ncu-set", value_parser = ncu_set(), value_name = "SET")]
+    pub set: Option<NcuSet>,
     /// Kernels that Nsight Compute profiles, by a regular expression of their functions' names
     #[arg(long, value_name = "REGEX", conflicts_with = "top_kernels_of")]
     pub kernel: Option<String>,
@@ -60,7 +57,7 @@ impl NcuArguments {
             self.set.is_some() || self.kernel.is_some() || self.top_kernels_of.is_some() || self.launches.is_some();
         let default = NcuOptions::default();
         is_any_given.then(|| NcuOptions {
-            set: self.set.map_or(default.set, NcuSet::from),
+            set: self.set.unwrap_or(default.set),
             kernel_regex: self.kernel.clone(),
             top_kernels_of: self.top_kernels_of.clone(),
             launch_count: self.launches.unwrap_or(default.launch_count),

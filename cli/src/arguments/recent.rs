@@ -4,7 +4,7 @@ use clap::Args;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::session::MAX_DURATION_SECONDS;
 
-use super::{FormatArguments, GatewayArguments, NcuArguments, PodName, ProfileArguments, Span, Window};
+use super::{FormatArguments, GatewayArguments, PodName, ProfileArguments, Span, Window};
 
 /// What to take of the past.
 #[derive(Debug, Args)]
@@ -39,27 +39,16 @@ impl From<RecentArguments> for ProfileArguments {
     fn from(recent: RecentArguments) -> Self {
         Self {
             pod: Some(recent.pod),
-            template: None,
-            replica: false,
-            wait_for_pod: false,
-            start: None,
             containers: recent.containers,
             duration: Window(recent.seconds),
             profiler: ProfilerType::Recorder,
-            trace: Vec::new(),
-            ncu: NcuArguments::default(),
-            cuda_graph_trace: None,
-            capture_range: None,
-            gpu_metrics: None,
-            require: Vec::new(),
-            outputs: Vec::new(),
             name: recent.name,
             wait: true,
             timeout: recent.timeout,
             open: recent.open,
-            dry_run: None,
             format: recent.format,
             gateway: recent.gateway,
+            ..Self::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use flopwatch_api::session::MAX_DURATION_SECONDS;
 
 /// A time in whole seconds: a number, or one with `s`, `m`, `h` or `d`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span(pub u32);
 
 /// How a time is written.
@@ -36,7 +36,7 @@ impl FromStr for Span {
 }
 
 /// Length of a window in seconds, within what a session may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window(pub i32);
 
 impl fmt::Display for Window {

@@ -13,60 +13,42 @@ pub(super) fn examine(world: &World) -> Vec<Finding> {
     let namespace = &world.flopwatch_namespace;
     let mut findings = Vec::new();
     match &world.installation {
-        Lookup::Hidden => findings.push(Finding::new(
-            Level::Unchecked,
-            format!("whether Flopwatch runs: you may not list pods in namespace {namespace}"),
-        )),
-        Lookup::Absent => findings.push(
-            Finding::new(
-                Level::BlocksAll,
-                format!("nothing of Flopwatch runs in namespace {namespace}"),
-            )
-            .remedy("name the namespace that it is installed in (--flopwatch-namespace), or install it"),
-        ),
+        Lookup::Hidden => {
+            let what = format!("whether Flopwatch runs: you may not list pods in namespace {namespace}");
+            findings.push(Finding::new(Level::Unchecked, what));
+        }
+        Lookup::Absent => {
+            let what = format!("nothing of Flopwatch runs in namespace {namespace}");
+            let remedy = "name the namespace that it is installed in (--flopwatch-namespace), or install it";
+            findings.push(Finding::new(Level::BlocksAll, what).remedy(remedy));
+        }
         Lookup::Found(pods) => {
-            findings.push(component(
-                pods,
-                "controller",
-                Level::BlocksAll,
-                namespace,
-                "no session is taken up",
-            ));
+            findings.push(controller(pods, namespace));
             if !serves(pods, "gateway") {
-                findings.push(
-                    Finding::new(
-                        Level::Note,
-                        "no gateway is ready: results cannot be fetched through it now",
-                    )
-                    .remedy(see(namespace, "gateway")),
-                );
+                let what = "no gateway is ready: results cannot be fetched through it now";
+                findings.push(Finding::new(Level::Note, what).remedy(see(namespace, "gateway")));
             }
         }
     }
     if let Lookup::Found(settings) = &world.settings {
-        let data = settings.data.as_ref();
-        if data
-            .and_then(|data| data.get("capturesSuspended"))
-            .is_some_and(|value| value.trim() == "true")
-        {
-            findings.push(
-                Finding::new(Level::BlocksAll, "new captures are suspended in this cluster").remedy(format!(
-                    "ask your administrator: capturesSuspended in ConfigMap {namespace}/{}",
-                    settings.name_any()
-                )),
-            );
+        let suspended = settings.data.iter().find_map(|data| data.get("capturesSuspended"));
+        if suspended.is_some_and(|value| value.trim() == "true") {
+            let what = "new captures are suspended in this cluster";
+            let map = settings.name_any();
+            let remedy = format!("ask your administrator: capturesSuspended in ConfigMap {namespace}/{map}");
+            findings.push(Finding::new(Level::BlocksAll, what).remedy(remedy));
         }
     }
     findings
 }
 
-/// Whether a pod of the component is ready, and what it means when none is.
-pub(super) fn component(pods: &[Pod], name: &str, level: Level, namespace: &str, else_what: &str) -> Finding {
-    if serves(pods, name) {
-        Finding::new(Level::Good, format!("the {name} runs"))
-    } else {
-        Finding::new(level, format!("no {name} is ready: {else_what}")).remedy(see(namespace, name))
+/// Whether the controller is ready, without which no session goes on.
+fn controller(pods: &[Pod], namespace: &str) -> Finding {
+    if serves(pods, "controller") {
+        return Finding::new(Level::Good, "the controller runs");
     }
+    let what = "no controller is ready: no session is taken up";
+    Finding::new(Level::BlocksAll, what).remedy(see(namespace, "controller"))
 }
 
 pub(super) fn is_component(pod: &Pod, name: &str) -> bool {

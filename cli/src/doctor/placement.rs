@@ -13,19 +13,19 @@ use crate::gateway::is_ready;
 pub(super) fn examine(world: &World) -> Vec<Finding> {
     let mut findings = vec![phase(&world.pod)];
     findings.extend(held_up(&world.pod));
-    let Some(node) = world.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else {
+    let Some(node) = node_of(&world.pod) else {
         return findings;
     };
     match &world.node {
         Lookup::Found(object) => findings.extend(unready_node(object)),
-        Lookup::Absent => findings.push(Finding::new(
-            Level::BlocksAll,
-            format!("node {node} is not in the cluster any more"),
-        )),
-        Lookup::Hidden => findings.push(Finding::new(
-            Level::Unchecked,
-            format!("whether node {node} is ready: you may not read nodes"),
-        )),
+        Lookup::Absent => {
+            let what = format!("node {node} is not in the cluster any more");
+            findings.push(Finding::new(Level::BlocksAll, what));
+        }
+        Lookup::Hidden => {
+            let what = format!("whether node {node} is ready: you may not read nodes");
+            findings.push(Finding::new(Level::Unchecked, what));
+        }
     }
     if let Lookup::Found(pods) = &world.installation {
         findings.push(agent(pods, node, &world.flopwatch_namespace));
@@ -33,23 +33,20 @@ pub(super) fn examine(world: &World) -> Vec<Finding> {
     findings
 }
 
+/// Name of the node that the pod is on.
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}
+
 fn phase(pod: &Pod) -> Finding {
     if pod.metadata.deletion_timestamp.is_some() {
         return Finding::new(Level::BlocksAll, "the pod is being deleted")
             .remedy("profile the pod that comes after it");
     }
-    match pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref())
-        .unwrap_or("Unknown")
-    {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    match phase.unwrap_or("Unknown") {
         "Running" => {
-            let node = pod
-                .spec
-                .as_ref()
-                .and_then(|spec| spec.node_name.as_deref())
-                .unwrap_or("no node");
+            let node = node_of(pod).unwrap_or("no node");
             Finding::new(Level::Good, format!("the pod runs on {node}"))
         }
         "Pending" => Finding::new(Level::BlocksAll, "the pod does not run yet (phase Pending)")
@@ -92,15 +89,10 @@ fn copied(pod: &Pod) -> Option<Finding> {
         let status = statuses.iter().find(|status| status.name == name)?;
         let reason = stuck(status)?;
         let image = &status.image;
-        Some(
-            Finding::new(
-                Level::BlocksAll,
-                format!("init container {name} (image {image}) keeps the pod from starting: {reason}"),
-            )
-            .remedy(format!(
-                "let the pod's service account pull the image, or remove the label {PREPARE_LABEL}, and create the pod anew"
-            )),
-        )
+        let what = format!("init container {name} (image {image}) keeps the pod from starting: {reason}");
+        Some(Finding::new(Level::BlocksAll, what).remedy(format!(
+            "let the pod's service account pull the image, or remove the label {PREPARE_LABEL}, and create the pod anew"
+        )))
     })
 }
 
@@ -116,43 +108,28 @@ fn stuck(status: &ContainerStatus) -> Option<String> {
 fn unready_node(node: &Node) -> Option<Finding> {
     let name = node.name_any();
     let status = node.status.as_ref()?;
-    let ready = status
-        .conditions
-        .iter()
-        .flatten()
-        .find(|condition| condition.type_ == "Ready");
+    let mut conditions = status.conditions.iter().flatten();
+    let ready = conditions.find(|condition| condition.type_ == "Ready");
     if ready.is_none_or(|condition| condition.status != "True") {
-        return Some(
-            Finding::new(Level::BlocksAll, format!("node {name} is not ready")).remedy(format!(
-                "kubectl describe node {name}; captures of a lost node fail with NodeLost"
-            )),
-        );
+        let remedy = format!("kubectl describe node {name}; captures of a lost node fail with NodeLost");
+        return Some(Finding::new(Level::BlocksAll, format!("node {name} is not ready")).remedy(remedy));
     }
     let info = status.node_info.as_ref()?;
     let platform = format!("{}/{}", info.operating_system, info.architecture);
     if platform != "linux/amd64" {
-        return Some(Finding::new(
-            Level::BlocksAll,
-            format!("node {name} is {platform}; Flopwatch profiles on linux/amd64"),
-        ));
+        let what = format!("node {name} is {platform}; Flopwatch profiles on linux/amd64");
+        return Some(Finding::new(Level::BlocksAll, what));
     }
-    let offers = status
-        .allocatable
-        .iter()
-        .flatten()
-        .any(|(resource, _)| resource.starts_with("nvidia.com/"));
+    let mut resources = status.allocatable.iter().flatten();
+    let offers = resources.any(|(resource, _)| resource.starts_with("nvidia.com/"));
     (!offers).then(|| {
-        Finding::new(
-            Level::Note,
-            format!("node {name} offers no nvidia.com resource: without an NVIDIA driver there are no metrics"),
-        )
+        let what = format!("node {name} offers no nvidia.com resource: without an NVIDIA driver there are no metrics");
+        Finding::new(Level::Note, what)
     })
 }
 
 fn agent(pods: &[Pod], node: &str, namespace: &str) -> Finding {
-    let here = |pod: &&Pod| {
-        is_component(pod, "agent") && pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) == Some(node)
-    };
+    let here = |pod: &&Pod| is_component(pod, "agent") && node_of(pod) == Some(node);
     let agents: Vec<&Pod> = pods.iter().filter(here).collect();
     if agents.iter().any(|pod| is_ready(pod)) {
         return Finding::new(Level::Good, format!("the agent of {node} runs"));

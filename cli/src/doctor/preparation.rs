@@ -28,18 +28,14 @@ pub(super) fn is_prepared(pod: &Pod, container: &str) -> bool {
 
 pub(super) fn examine(world: &World, containers: &[&Container]) -> Vec<Finding> {
     let pod = &world.pod;
-    let mut findings: Vec<Finding> = containers
-        .iter()
-        .map(|container| of_container(pod, container))
-        .collect();
-    let others = containers.iter().filter_map(|container| others(pod, container));
-    let others: Vec<Finding> = others.collect();
+    let found = containers.iter().map(|container| of_container(pod, container));
+    let mut findings: Vec<Finding> = found.collect();
     let is_settled = |finding: &Finding| matches!(finding.level, Level::Good | Level::LacksNsys);
     if !findings.iter().all(is_settled) {
         findings.extend(admission(world));
         findings.extend(obstacles(pod, containers));
     }
-    findings.extend(others);
+    findings.extend(containers.iter().filter_map(|container| others(pod, container)));
     findings.extend(last_probe(&world.captures, containers));
     findings
 }
@@ -47,25 +43,21 @@ pub(super) fn examine(world: &World, containers: &[&Container]) -> Vec<Finding> 
 fn of_container(pod: &Pod, container: &Container) -> Finding {
     let name = &container.name;
     if is_prepared(pod, name) {
-        let trace = pod
-            .annotations()
-            .get(NSYS_TRACE_ANNOTATION)
-            .map_or(NSYS_TRACE_DEFAULT, String::as_str);
-        return Finding::new(
-            Level::Good,
-            format!("container {name} is prepared and can trace {trace}"),
-        );
+        let trace = pod.annotations().get(NSYS_TRACE_ANNOTATION);
+        let trace = trace.map_or(NSYS_TRACE_DEFAULT, String::as_str);
+        let what = format!("container {name} is prepared and can trace {trace}");
+        return Finding::new(Level::Good, what);
     }
     if let Some(why) = refusal(pod, name) {
         return Finding::new(Level::BlocksNsys, format!("container {name} was not prepared: {why}"))
             .remedy(format!("change that, and {}", anew(pod)));
     }
+    let unprepared = |why: &str| {
+        let what = format!("container {name} is not prepared: {why}");
+        Finding::new(Level::BlocksNsys, what)
+    };
     let Some(label) = pod.labels().get(PREPARE_LABEL) else {
-        return Finding::new(
-            Level::BlocksNsys,
-            format!("container {name} is not prepared: nobody asked for it"),
-        )
-        .remedy(opt_in(pod));
+        return unprepared("nobody asked for it").remedy(opt_in(pod));
     };
     match label.parse::<PreparedFor>() {
         Err(unknown) => return Finding::new(Level::BlocksNsys, unknown.to_string()).remedy(opt_in(pod)),
@@ -82,27 +74,16 @@ fn of_container(pod: &Pod, container: &Container) -> Finding {
     }
     let named = pod.annotations().get(PREPARE_CONTAINERS_ANNOTATION);
     if let Some(named) = named.filter(|named| !split_names(named).any(|other| other == name)) {
-        return Finding::new(
-            Level::BlocksNsys,
-            format!("container {name} is not prepared: annotation {PREPARE_CONTAINERS_ANNOTATION} names {named} alone"),
-        )
-        .remedy(format!("add it there, and {}", anew(pod)));
+        let why = format!("annotation {PREPARE_CONTAINERS_ANNOTATION} names {named} alone");
+        return unprepared(&why).remedy(format!("add it there, and {}", anew(pod)));
     }
     if pod.annotations().contains_key(PREPARED_ANNOTATION) {
-        return Finding::new(
-            Level::BlocksNsys,
-            format!("container {name} is not prepared: containers that ask for a GPU go before it"),
-        )
-        .remedy(format!(
-            "name it in annotation {PREPARE_CONTAINERS_ANNOTATION}, and {}",
-            anew(pod)
-        ));
+        let anew = anew(pod);
+        let remedy = format!("name it in annotation {PREPARE_CONTAINERS_ANNOTATION}, and {anew}");
+        return unprepared("containers that ask for a GPU go before it").remedy(remedy);
     }
-    Finding::new(
-        Level::BlocksNsys,
-        format!("container {name} is not prepared: the pod asks for it, and admission did not see the pod when it was created"),
-    )
-    .remedy(anew(pod))
+    let why = "the pod asks for it, and admission did not see the pod when it was created";
+    unprepared(why).remedy(anew(pod))
 }
 
 /// What the container was prepared for beside Nsight Systems.
@@ -127,51 +108,37 @@ fn refusal<'a>(pod: &'a Pod, container: &str) -> Option<&'a str> {
 fn admission(world: &World) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &world.webhooks {
-        Lookup::Hidden => findings.push(Finding::new(
-            Level::Unchecked,
-            "whether admission sees pods of this namespace: you may not read the webhook configuration",
-        )),
-        Lookup::Absent => findings.push(
-            Finding::new(
-                Level::BlocksNsys,
-                "Flopwatch's admission is not installed: no pod is prepared",
-            )
-            .remedy("install the chart with admission.enabled=true"),
-        ),
-        Lookup::Found(webhooks) if !sees(webhooks, world) => findings.push(
-            Finding::new(
-                Level::BlocksNsys,
-                format!(
-                    "admission does not look at namespace {}",
-                    world.pod.namespace().unwrap_or_default()
-                ),
-            )
-            .remedy("run the pod in another namespace, or change admission.excludedNamespaces of the chart"),
-        ),
+        Lookup::Hidden => {
+            let what = "whether admission sees pods of this namespace: you may not read the webhook configuration";
+            findings.push(Finding::new(Level::Unchecked, what));
+        }
+        Lookup::Absent => {
+            let what = "Flopwatch's admission is not installed: no pod is prepared";
+            let remedy = "install the chart with admission.enabled=true";
+            findings.push(Finding::new(Level::BlocksNsys, what).remedy(remedy));
+        }
+        Lookup::Found(webhooks) if !sees(webhooks, world) => {
+            let namespace = world.pod.namespace().unwrap_or_default();
+            let what = format!("admission does not look at namespace {namespace}");
+            let remedy = "run the pod in another namespace, or change admission.excludedNamespaces of the chart";
+            findings.push(Finding::new(Level::BlocksNsys, what).remedy(remedy));
+        }
         Lookup::Found(_) => {}
     }
     if let Lookup::Found(pods) = &world.installation
         && matches!(world.webhooks, Lookup::Found(_))
         && !serves(pods, "admission")
     {
-        findings.push(
-            Finding::new(
-                Level::BlocksNsys,
-                "no admission is ready: pods are created unprepared now",
-            )
-            .remedy(see(&world.flopwatch_namespace, "admission")),
-        );
+        let what = "no admission is ready: pods are created unprepared now";
+        let remedy = see(&world.flopwatch_namespace, "admission");
+        findings.push(Finding::new(Level::BlocksNsys, what).remedy(remedy));
     }
     findings
 }
 
 fn sees(webhooks: &MutatingWebhookConfiguration, world: &World) -> bool {
-    let webhook = webhooks
-        .webhooks
-        .iter()
-        .flatten()
-        .find(|webhook| webhook.name == PODS_WEBHOOK);
-    let Some(webhook) = webhook else {
+    let mut all = webhooks.webhooks.iter().flatten();
+    let Some(webhook) = all.find(|webhook| webhook.name == PODS_WEBHOOK) else {
         return false;
     };
     let Some(selector) = webhook.namespace_selector.clone() else {
@@ -194,13 +161,8 @@ fn obstacles(pod: &Pod, containers: &[&Container]) -> Vec<Finding> {
     let spec = pod.spec.as_ref();
     let mut findings = Vec::new();
     if spec.and_then(|spec| spec.host_pid) == Some(true) {
-        findings.push(
-            Finding::new(
-                Level::BlocksNsys,
-                "the pod has hostPID, so a profile would see every process of the node",
-            )
-            .remedy("remove hostPID"),
-        );
+        let what = "the pod has hostPID, so a profile would see every process of the node";
+        findings.push(Finding::new(Level::BlocksNsys, what).remedy("remove hostPID"));
     }
     for container in containers.iter().filter(|container| !is_prepared(pod, &container.name)) {
         let name = &container.name;
@@ -208,21 +170,15 @@ fn obstacles(pod: &Pod, containers: &[&Container]) -> Vec<Finding> {
             continue;
         }
         if container.command.as_ref().is_none_or(Vec::is_empty) {
-            findings.push(
-                Finding::new(Level::Note, format!("container {name} has no command of its own, which preparation needs"))
-                    .remedy("write the image's entrypoint as its command, or let admission look it up (admission.entrypointLookup of the chart)"),
-            );
+            let what = format!("container {name} has no command of its own, which preparation needs");
+            let remedy = "write the image's entrypoint as its command, or let admission look it up (admission.entrypointLookup of the chart)";
+            findings.push(Finding::new(Level::Note, what).remedy(remedy));
         }
-        let mounts = container
-            .volume_mounts
-            .iter()
-            .flatten()
-            .map(|mount| mount.mount_path.trim_end_matches('/'));
-        for path in mounts.filter(|path| *path == "/flopwatch" || path.starts_with("/flopwatch/")) {
-            findings.push(
-                Finding::new(Level::BlocksNsys, format!("container {name} mounts a volume at {path}"))
-                    .remedy("/flopwatch must be free"),
-            );
+        let mounts = container.volume_mounts.iter().flatten();
+        let paths = mounts.map(|mount| mount.mount_path.trim_end_matches('/'));
+        for path in paths.filter(|path| *path == "/flopwatch" || path.starts_with("/flopwatch/")) {
+            let what = format!("container {name} mounts a volume at {path}");
+            findings.push(Finding::new(Level::BlocksNsys, what).remedy("/flopwatch must be free"));
         }
     }
     findings

@@ -102,270 +102,100 @@ fn a_prepared_pod_in_a_healthy_cluster_has_nothing_in_the_way() {
     );
 }
 
-/// Changes of the healthy world, and what is found then: what it means, what is so, what helps.
-type Row = (Vec<(&'static str, Value)>, Level, &'static str, &'static str);
+/// What is found in a changed world, a row each: the changes of the healthy one, what the finding
+/// means, what is so, and what helps where something does.
+const FINDINGS: &str = r#"
+/installation=null | BlocksAll | nothing of Flopwatch runs | --flopwatch-namespace
+/installation="hidden" | Unchecked | whether Flopwatch runs
+/installation/0/status/conditions/0/status="False" | BlocksAll | no controller is ready | component=controller
+/installation/2/status={} | Note | no gateway is ready | component=gateway
+/installation/1/spec/nodeName="n2" | BlocksAll | no agent runs on n1 | agent.tolerations
+/installation/1/status={} | BlocksAll | the agent of n1 is not ready | component=agent
+/settings/data/capturesSuspended="true" | BlocksAll | captures are suspended | administrator
+/pod/status/phase="Pending" | BlocksAll | does not run yet | describe pod
+/pod/status/phase="Succeeded" | BlocksAll | phase Succeeded | podTemplate
+init container waits | BlocksAll | flopwatch-tools (image nsys:1) keeps the pod from starting: ImagePullBackOff | pull the image
+image volume and container waits | BlocksAll | has mounted keeps the pod from starting: Back-off pulling image "nsys:1" | admission.delivery to copy
+/node=null | BlocksAll | n1 is not in the cluster any more
+/node="hidden" | Unchecked | whether node n1 is ready
+/node/status/conditions/0/status="Unknown" | BlocksAll | n1 is not ready | NodeLost
+/node/status/nodeInfo/architecture="arm64" | BlocksAll | n1 is linux/arm64
+/node/status/allocatable={} | Note | no nvidia.com resource
+unasked and plain and no init | BlocksNsys | main is not prepared: nobody asked for it | flopwatch.dev/prepare: nsys
+asked for perf and plain and no init | BlocksNsys | prepare names "perf" | flopwatch.dev/prepare: nsys
+asked for kineto and plain and no init | BlocksNsys | prepare is kineto, which leaves Nsight Systems out | flopwatch.dev/prepare: nsys.kineto
+plain and no init | BlocksNsys | admission did not see the pod | create the pod anew
+no init | BlocksNsys | main is not prepared | name it in annotation
+/pod/metadata/annotations={"flopwatch.dev/unprepared": "side: x\nmain: no command"} and no init | BlocksNsys | main was not prepared: no command | change that
+/pod/metadata/annotations={"flopwatch.dev/prepare-containers": "side", "flopwatch.dev/prepared": "side"} | BlocksNsys | names side alone | add it there
+plain and no init and /webhooks=null | BlocksNsys | admission is not installed | admission.enabled
+plain and no init and /webhooks="hidden" | Unchecked | whether admission sees
+plain and no init and excluded | BlocksNsys | admission does not look at namespace team | excludedNamespaces
+plain and no init and /installation/3/status={} | BlocksNsys | no admission is ready | component=admission
+unasked and plain and no init and no command | Note | main has no command of its own | entrypointLookup
+unasked and plain and no init and no GPU | BlocksAll | no container asks for a GPU and none was prepared | it has main, side
+no GPU | Note | sessions take those that were prepared: main
+"#;
+
+/// A change of the healthy world: `PLACE=JSON`, or in words one that rows share or that is long.
+fn change(text: &str) -> (&str, Value) {
+    match text {
+        "unasked" => ("/pod/metadata/labels", json!({})),
+        "asked for perf" => ("/pod/metadata/labels", json!({"flopwatch.dev/prepare": "perf"})),
+        "asked for kineto" => ("/pod/metadata/labels", json!({"flopwatch.dev/prepare": "kineto"})),
+        "plain" => ("/pod/metadata/annotations", json!({})),
+        "no init" => ("/pod/spec/initContainers", json!([])),
+        "no GPU" => ("/pod/spec/containers/0/resources", json!({})),
+        "no command" => {
+            let asks = json!({"name": "main", "resources": {"claims": [{"name": "gpu"}]}});
+            ("/pod/spec/containers/0", asks)
+        }
+        "image volume" => {
+            let volume = json!({"name": "flopwatch-profiler", "image": {"reference": "nsys:1"}});
+            ("/pod/spec/volumes", json!([volume]))
+        }
+        "container waits" => {
+            let why = json!({"reason": "ImagePullBackOff", "message": "Back-off pulling image \"nsys:1\""});
+            waiting("containerStatuses", "main", "", &why)
+        }
+        "init container waits" => {
+            let reason = json!({"reason": "ImagePullBackOff"});
+            waiting("initContainerStatuses", "flopwatch-tools", "nsys:1", &reason)
+        }
+        "excluded" => {
+            let values = "/webhooks/webhooks/0/namespaceSelector/matchExpressions/0/values";
+            (values, json!(["kube-system", "team"]))
+        }
+        _ => {
+            let (place, value) = text.split_once('=').expect(text);
+            (place, serde_json::from_str(value).expect(text))
+        }
+    }
+}
+
+/// The status of a pod with a container that waits so.
+fn waiting(list: &str, name: &str, image: &str, why: &Value) -> (&'static str, Value) {
+    let status = json!({
+        "name": name, "image": image, "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": why}
+    });
+    ("/pod/status", json!({"phase": "Pending", list: [status]}))
+}
 
 #[test]
-#[allow(clippy::too_many_lines, reason = "a table of cases")]
 fn what_is_in_the_way_is_found_with_what_helps() {
-    use Level::{BlocksAll, BlocksNsys, Note, Unchecked};
-    let unasked = || ("/pod/metadata/labels", json!({}));
-    let plain = || ("/pod/metadata/annotations", json!({}));
-    let no_init = || ("/pod/spec/initContainers", json!([]));
-    let rows: Vec<Row> = vec![
-        (
-            vec![("/installation", json!(null))],
-            BlocksAll,
-            "nothing of Flopwatch runs",
-            "--flopwatch-namespace",
-        ),
-        (
-            vec![("/installation", json!("hidden"))],
-            Unchecked,
-            "whether Flopwatch runs",
-            "",
-        ),
-        (
-            vec![("/installation/0/status/conditions/0/status", json!("False"))],
-            BlocksAll,
-            "no controller is ready",
-            "component=controller",
-        ),
-        (
-            vec![("/installation/2/status", json!({}))],
-            Note,
-            "no gateway is ready",
-            "component=gateway",
-        ),
-        (
-            vec![("/installation/1/spec/nodeName", json!("n2"))],
-            BlocksAll,
-            "no agent runs on n1",
-            "agent.tolerations",
-        ),
-        (
-            vec![("/installation/1/status", json!({}))],
-            BlocksAll,
-            "the agent of n1 is not ready",
-            "component=agent",
-        ),
-        (
-            vec![("/settings/data/capturesSuspended", json!("true"))],
-            BlocksAll,
-            "captures are suspended",
-            "administrator",
-        ),
-        (
-            vec![("/pod/status/phase", json!("Pending"))],
-            BlocksAll,
-            "does not run yet",
-            "describe pod",
-        ),
-        (
-            vec![("/pod/status/phase", json!("Succeeded"))],
-            BlocksAll,
-            "phase Succeeded",
-            "podTemplate",
-        ),
-        (
-            vec![(
-                "/pod/status",
-                json!({"phase": "Pending", "initContainerStatuses": [{
-                    "name": "flopwatch-tools", "image": "nsys:1", "imageID": "", "ready": false, "restartCount": 0,
-                    "state": {"waiting": {"reason": "ImagePullBackOff"}}
-                }]}),
-            )],
-            BlocksAll,
-            "flopwatch-tools (image nsys:1) keeps the pod from starting: ImagePullBackOff",
-            "pull the image",
-        ),
-        (
-            vec![
-                (
-                    "/pod/spec/volumes",
-                    json!([{"name": "flopwatch-profiler", "image": {"reference": "nsys:1"}}]),
-                ),
-                (
-                    "/pod/status",
-                    json!({"phase": "Pending", "containerStatuses": [{
-                        "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0,
-                        "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"nsys:1\""}}
-                    }]}),
-                ),
-            ],
-            BlocksAll,
-            "has mounted keeps the pod from starting: Back-off pulling image \"nsys:1\"",
-            "admission.delivery to copy",
-        ),
-        (
-            vec![("/node", json!(null))],
-            BlocksAll,
-            "n1 is not in the cluster any more",
-            "",
-        ),
-        (
-            vec![("/node", json!("hidden"))],
-            Unchecked,
-            "whether node n1 is ready",
-            "",
-        ),
-        (
-            vec![("/node/status/conditions/0/status", json!("Unknown"))],
-            BlocksAll,
-            "n1 is not ready",
-            "NodeLost",
-        ),
-        (
-            vec![("/node/status/nodeInfo/architecture", json!("arm64"))],
-            BlocksAll,
-            "n1 is linux/arm64",
-            "",
-        ),
-        (
-            vec![("/node/status/allocatable", json!({}))],
-            Note,
-            "no nvidia.com resource",
-            "",
-        ),
-        (
-            vec![unasked(), plain(), no_init()],
-            BlocksNsys,
-            "main is not prepared: nobody asked for it",
-            "flopwatch.dev/prepare: nsys",
-        ),
-        (
-            vec![
-                ("/pod/metadata/labels", json!({"flopwatch.dev/prepare": "perf"})),
-                plain(),
-                no_init(),
-            ],
-            BlocksNsys,
-            "prepare names \"perf\"",
-            "flopwatch.dev/prepare: nsys",
-        ),
-        (
-            vec![
-                ("/pod/metadata/labels", json!({"flopwatch.dev/prepare": "kineto"})),
-                plain(),
-                no_init(),
-            ],
-            BlocksNsys,
-            "prepare is kineto, which leaves Nsight Systems out",
-            "flopwatch.dev/prepare: nsys.kineto",
-        ),
-        (
-            vec![plain(), no_init()],
-            BlocksNsys,
-            "admission did not see the pod",
-            "create the pod anew",
-        ),
-        (
-            vec![no_init()],
-            BlocksNsys,
-            "main is not prepared",
-            "name it in annotation",
-        ),
-        (
-            vec![
-                (
-                    "/pod/metadata/annotations",
-                    json!({"flopwatch.dev/unprepared": "side: x\nmain: no command"}),
-                ),
-                no_init(),
-            ],
-            BlocksNsys,
-            "main was not prepared: no command",
-            "change that",
-        ),
-        (
-            vec![(
-                "/pod/metadata/annotations",
-                json!({"flopwatch.dev/prepare-containers": "side", "flopwatch.dev/prepared": "side"}),
-            )],
-            BlocksNsys,
-            "names side alone",
-            "add it there",
-        ),
-        (
-            vec![plain(), no_init(), ("/webhooks", json!(null))],
-            BlocksNsys,
-            "admission is not installed",
-            "admission.enabled",
-        ),
-        (
-            vec![plain(), no_init(), ("/webhooks", json!("hidden"))],
-            Unchecked,
-            "whether admission sees",
-            "",
-        ),
-        (
-            vec![
-                plain(),
-                no_init(),
-                (
-                    "/webhooks/webhooks/0/namespaceSelector/matchExpressions/0/values",
-                    json!(["kube-system", "team"]),
-                ),
-            ],
-            BlocksNsys,
-            "admission does not look at namespace team",
-            "excludedNamespaces",
-        ),
-        (
-            vec![plain(), no_init(), ("/installation/3/status", json!({}))],
-            BlocksNsys,
-            "no admission is ready",
-            "component=admission",
-        ),
-        (
-            vec![
-                unasked(),
-                plain(),
-                no_init(),
-                (
-                    "/pod/spec/containers/0",
-                    json!({"name": "main", "resources": {"claims": [{"name": "gpu"}]}}),
-                ),
-            ],
-            Note,
-            "main has no command of its own",
-            "entrypointLookup",
-        ),
-        (
-            vec![
-                unasked(),
-                plain(),
-                no_init(),
-                ("/pod/spec/containers/0/resources", json!({})),
-            ],
-            BlocksAll,
-            "no container asks for a GPU and none was prepared",
-            "it has main, side",
-        ),
-        (
-            vec![("/pod/spec/containers/0/resources", json!({}))],
-            Note,
-            "sessions take those that were prepared: main",
-            "",
-        ),
-    ];
-    for (changes, level, what, remedy) in rows {
+    for row in FINDINGS.trim().lines() {
+        let mut columns = row.split(" | ");
+        let changes: Vec<_> = columns.next().unwrap().split(" and ").map(change).collect();
+        let (level, what) = (columns.next().expect(row), columns.next().expect(row));
         let report = examine(&with(&changes), None);
         let found = report.findings.iter().find(|finding| finding.what.contains(what));
         let found = found.unwrap_or_else(|| panic!("{what:?} is not among {:#?}", report.findings));
-        assert_eq!(found.level, level, "{found:?}");
-        assert!(
-            found.remedy.as_deref().unwrap_or_default().contains(remedy),
-            "{found:?}"
-        );
-        assert_eq!(
-            report.metrics,
-            report.findings.iter().all(|finding| finding.level != BlocksAll),
-            "{what}"
-        );
-        if level == BlocksNsys || level == BlocksAll {
-            assert!(!report.nsys, "{what}");
-        }
+        assert_eq!(format!("{:?}", found.level), level, "{found:?}");
+        let remedy = found.remedy.as_deref().unwrap_or_default();
+        assert!(remedy.contains(columns.next().unwrap_or_default()), "{found:?}");
+        let is_open = report.findings.iter().all(|finding| finding.level != Level::BlocksAll);
+        assert_eq!(report.metrics, is_open, "{what}");
+        assert!(!report.nsys || !level.starts_with("Blocks"), "{what}");
     }
 }
 
@@ -463,32 +293,28 @@ fn the_remedy_names_what_the_pod_was_made_from() {
     }
 }
 
+/// A capture of container `main`.
+fn captured(name: &str, created: &str, status: &Value) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "team", "creationTimestamp": created},
+        "spec": {
+            "sessionRef": {"name": "s", "id": "0badcafe"}, "nodeName": "n1",
+            "podRef": {"name": "trainer", "uid": "uid"}, "containerName": "main", "durationSeconds": 5,
+            "startDeadlineSeconds": 300, "outputs": ["Timeline"]
+        },
+        "status": status
+    })
+}
+
 #[test]
 fn the_agents_own_last_finding_is_told() {
-    let capture = |name: &str, created: &str, capabilities: Value| {
-        json!({
-            "metadata": {"name": name, "namespace": "team", "creationTimestamp": created},
-            "spec": {
-                "sessionRef": {"name": "s", "id": "0badcafe"}, "nodeName": "n1",
-                "podRef": {"name": "trainer", "uid": "uid"}, "containerName": "main", "durationSeconds": 5,
-                "startDeadlineSeconds": 300, "outputs": ["Timeline"]
-            },
-            "status": {"capabilities": capabilities}
-        })
-    };
+    let open = json!({"profiler": "Nsys", "available": true, "reason": "Available"});
+    let closed = json!({
+        "profiler": "Nsys", "available": false, "reason": "NotGrafted", "remedy": "a glibc of 2.28 or newer"
+    });
     let captures = json!([
-        capture(
-            "old",
-            "2026-01-01T00:00:00Z",
-            json!([{"profiler": "Nsys", "available": true, "reason": "Available"}])
-        ),
-        capture(
-            "new",
-            "2026-01-02T00:00:00Z",
-            json!([
-                {"profiler": "Nsys", "available": false, "reason": "NotGrafted", "remedy": "a glibc of 2.28 or newer"}
-            ])
-        ),
+        captured("old", "2026-01-01T00:00:00Z", &json!({"capabilities": [open]})),
+        captured("new", "2026-01-02T00:00:00Z", &json!({"capabilities": [closed]})),
     ]);
     let report = examine(&with(&[("/captures", captures)]), None);
     let notes: Vec<&Finding> = report
@@ -527,20 +353,13 @@ fn gpus_that_are_shared_or_parts_are_told_and_whole_ones_are_not() {
         told[0].contains("asks for a MIG device (nvidia.com/mig-1g.10gb)"),
         "{told:?}"
     );
-    let capture = json!([{
-        "metadata": {"name": "last", "namespace": "team", "creationTimestamp": "2026-01-02T00:00:00Z"},
-        "spec": {
-            "sessionRef": {"name": "s", "id": "0badcafe"}, "nodeName": "n1",
-            "podRef": {"name": "trainer", "uid": "uid"}, "containerName": "main", "durationSeconds": 5,
-            "startDeadlineSeconds": 300, "outputs": ["Timeline"]
-        },
-        "status": {
-            "capabilities": [{"profiler": "Nsys", "available": true, "reason": "Available"}],
-            "gpus": [{"uuid": "GPU-1", "share": "Container"}, {"uuid": "GPU-2", "share": "Shared"}]
-        }
-    }]);
+    let status = json!({
+        "capabilities": [{"profiler": "Nsys", "available": true, "reason": "Available"}],
+        "gpus": [{"uuid": "GPU-1", "share": "Container"}, {"uuid": "GPU-2", "share": "Shared"}]
+    });
+    let captures = json!([captured("last", "2026-01-02T00:00:00Z", &status)]);
     assert_eq!(
-        notes(&[("/captures", capture)]),
+        notes(&[("/captures", captures)]),
         ["capture last found for container main: GPU-2 (Shared)"]
     );
 }

@@ -60,12 +60,8 @@ pub fn plan(
         }
     }
     let existing = || {
-        listed(
-            chosen
-                .iter()
-                .flat_map(|capture| published(capture))
-                .map(|artifact| artifact.name.as_str()),
-        )
+        let artifacts = chosen.iter().flat_map(|capture| published(capture));
+        listed(artifacts.map(|artifact| artifact.name.as_str()))
     };
     if chosen.iter().all(|capture| published(capture).is_empty()) {
         return Err(FetchError::NothingPublished {
@@ -158,10 +154,8 @@ pub fn one<'a>(
 }
 
 pub(super) fn published(capture: &Capture) -> &[Artifact] {
-    capture
-        .status
-        .as_ref()
-        .map_or(&[], |status| status.artifacts.as_slice())
+    let status = capture.status.as_ref();
+    status.map_or(&[], |status| status.artifacts.as_slice())
 }
 
 /// An artifact whose name is a plain file name and whose checksum is one: both go into paths here
@@ -248,9 +242,17 @@ mod tests {
 
     use super::*;
     use crate::describe::tests::{capture, published as with_artifacts};
-    use crate::sessions::tests::{session, verdict};
+    use crate::sessions::tests::{CREATED, session, verdict};
 
-    const CREATED: &str = "2026-01-01T00:00:00Z";
+    /// One capture, some artifacts, and a place; empty texts are none.
+    fn choice<'a>(capture: &'a str, artifacts: &'a [String], output: &'a str) -> Choice<'a> {
+        let given = |text: &'a str| Some(text).filter(|text| !text.is_empty());
+        Choice {
+            capture: given(capture),
+            artifacts,
+            output: given(output).map(Path::new),
+        }
+    }
 
     fn planned(captures: &[Capture], choice: &Choice<'_>) -> Result<Vec<String>, String> {
         let session = session("first", CREATED, &verdict("True", "Succeeded", ""));
@@ -266,63 +268,28 @@ mod tests {
         let one = [capture("a", &with_artifacts())];
         let two = [capture("a", &with_artifacts()), capture("b", &with_artifacts())];
         let timeline = ["timeline.h5".to_owned()];
-        let to = |output: &'static str| Choice {
-            output: Some(Path::new(output)),
-            ..Choice::default()
-        };
-        let rows: [(&[Capture], Choice<'_>, &[&str]); 6] = [
+        let rows: [(&[Capture], Choice<'_>, &str); 6] = [
             (
                 &one,
-                Choice::default(),
-                &[
-                    "a/timeline.h5 to first/timeline.h5",
-                    "a/summary.json to first/summary.json",
-                ],
+                choice("", &[], ""),
+                "a/timeline.h5 to first/timeline.h5, a/summary.json to first/summary.json",
             ),
             (
                 &two,
-                Choice {
-                    artifacts: &timeline,
-                    ..Choice::default()
-                },
-                &[
-                    "a/timeline.h5 to first/a/timeline.h5",
-                    "b/timeline.h5 to first/b/timeline.h5",
-                ],
+                choice("", &timeline, ""),
+                "a/timeline.h5 to first/a/timeline.h5, b/timeline.h5 to first/b/timeline.h5",
             ),
-            (
-                &two,
-                Choice {
-                    capture: Some("b"),
-                    artifacts: &timeline,
-                    ..to("x.h5")
-                },
-                &["b/timeline.h5 to x.h5"],
-            ),
+            (&two, choice("b", &timeline, "x.h5"), "b/timeline.h5 to x.h5"),
+            (&one, choice("", &timeline, "there"), "a/timeline.h5 to there/timeline.h5"),
+            (&one, choice("", &timeline, "new/"), "a/timeline.h5 to new/timeline.h5"),
             (
                 &one,
-                Choice {
-                    artifacts: &timeline,
-                    ..to("there")
-                },
-                &["a/timeline.h5 to there/timeline.h5"],
-            ),
-            (
-                &one,
-                Choice {
-                    artifacts: &timeline,
-                    ..to("new/")
-                },
-                &["a/timeline.h5 to new/timeline.h5"],
-            ),
-            (
-                &one,
-                to("new"),
-                &["a/timeline.h5 to new/timeline.h5", "a/summary.json to new/summary.json"],
+                choice("", &[], "new"),
+                "a/timeline.h5 to new/timeline.h5, a/summary.json to new/summary.json",
             ),
         ];
         for (captures, choice, expected) in rows {
-            assert_eq!(planned(captures, &choice).unwrap(), expected, "{choice:?}");
+            assert_eq!(planned(captures, &choice).unwrap().join(", "), expected, "{choice:?}");
         }
     }
 
@@ -330,23 +297,9 @@ mod tests {
     fn what_cannot_be_fetched_says_what_there_is() {
         let one = [capture("a", &with_artifacts())];
         let other = ["report".to_owned()];
-        let text = planned(
-            &one,
-            &Choice {
-                capture: Some("z"),
-                ..Choice::default()
-            },
-        )
-        .unwrap_err();
+        let text = planned(&one, &choice("z", &[], "")).unwrap_err();
         assert_eq!(text, "session first has no capture z; it has a");
-        let text = planned(
-            &one,
-            &Choice {
-                artifacts: &other,
-                ..Choice::default()
-            },
-        )
-        .unwrap_err();
+        let text = planned(&one, &choice("", &other, "")).unwrap_err();
         assert_eq!(
             text,
             "session first published no report; it published summary.json, timeline.h5"
@@ -355,13 +308,9 @@ mod tests {
         assert_eq!(text, "session first has published nothing: its artifacts are gone");
         let running = session("first", CREATED, &json!({"id": "0badcafe"}));
         let captures = [capture("a", &json!({}))];
-        let text = plan(&running, &captures, &Choice::default(), |_| false)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            text.ends_with("it has not ended; kubectl flopwatch watch first"),
-            "{text}"
-        );
+        let error = plan(&running, &captures, &Choice::default(), |_| false).unwrap_err();
+        let words = "it has not ended; kubectl flopwatch watch first";
+        assert!(error.to_string().ends_with(words), "{error}");
     }
 
     #[test]
@@ -374,16 +323,7 @@ mod tests {
         let text = planned(&captures, &Choice::default()).unwrap_err();
         assert!(text.ends_with("--artifact capture.nsys-rep"), "{text}");
         let named = ["capture.nsys-rep".to_owned()];
-        assert!(
-            planned(
-                &captures,
-                &Choice {
-                    artifacts: &named,
-                    ..Choice::default()
-                }
-            )
-            .is_ok()
-        );
+        assert!(planned(&captures, &choice("", &named, "")).is_ok());
     }
 
     #[test]

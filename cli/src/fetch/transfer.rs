@@ -45,13 +45,9 @@ pub async fn fetch(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    tokio::fs::create_dir_all(folder)
-        .await
-        .map_err(|source| io(folder, source))?;
-    if tokio::fs::try_exists(&wanted.to)
-        .await
-        .map_err(|source| io(&wanted.to, source))?
-    {
+    tokio::fs::create_dir_all(folder).await.map_err(io(folder))?;
+    let is_there = tokio::fs::try_exists(&wanted.to).await;
+    if is_there.map_err(io(&wanted.to))? {
         if checksum(&wanted.to).await? == wanted.sha256 {
             return Ok(Outcome::AlreadyThere);
         }
@@ -64,18 +60,15 @@ pub async fn fetch(
     receive(gateway, wanted, &part, on_progress).await?;
     let found = checksum(&part).await?;
     if found != wanted.sha256 {
-        tokio::fs::remove_file(&part)
-            .await
-            .map_err(|source| io(&part, source))?;
+        tokio::fs::remove_file(&part).await.map_err(io(&part))?;
         return Err(FetchError::Corrupt {
             name: wanted.name.clone(),
             expected: wanted.sha256.clone(),
             found,
         });
     }
-    tokio::fs::rename(&part, &wanted.to)
-        .await
-        .map_err(|source| io(&wanted.to, source))?;
+    let renamed = tokio::fs::rename(&part, &wanted.to).await;
+    renamed.map_err(io(&wanted.to))?;
     Ok(Outcome::Fetched)
 }
 
@@ -88,7 +81,7 @@ async fn receive(
     on_progress: ProgressCallback<'_>,
 ) -> Result<(), FetchError> {
     let mut file = open(part, wanted.sensitive).await?;
-    let mut received = file.metadata().await.map_err(|source| io(part, source))?.len();
+    let mut received = file.metadata().await.map_err(io(part))?.len();
     if received > wanted.bytes {
         received = restart(&mut file, part).await?;
     }
@@ -101,7 +94,7 @@ async fn receive(
             Err(AttemptError::Permanent(error)) => return Err(error),
             Err(AttemptError::Transient(reason)) => reason,
         };
-        file.flush().await.map_err(|source| io(part, source))?;
+        file.flush().await.map_err(io(part))?;
         if received >= wanted.bytes {
             break;
         }
@@ -116,7 +109,7 @@ async fn receive(
         }
         sleep(Duration::from_millis(100) * 2_u32.pow(fruitless)).await;
     }
-    file.sync_all().await.map_err(|source| io(part, source))
+    file.sync_all().await.map_err(io(part))
 }
 
 /// Why an attempt ended.
@@ -194,7 +187,7 @@ async fn attempt(
             *received = restart(file, part).await?;
             return Err(AttemptError::Transient("more came than was published".to_owned()));
         }
-        file.write_all(&piece).await.map_err(|source| io(part, source))?;
+        file.write_all(&piece).await.map_err(io(part))?;
         *received += length;
         on_progress(*received);
     }
@@ -234,11 +227,11 @@ async fn open(part: &Path, sensitive: bool) -> Result<File, FetchError> {
         }
     });
     let opened = opened.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    opened.map(File::from_std).map_err(|source| io(part, source))
+    opened.map(File::from_std).map_err(io(part))
 }
 
 async fn restart(file: &mut File, part: &Path) -> Result<u64, FetchError> {
-    file.set_len(0).await.map_err(|source| io(part, source))?;
+    file.set_len(0).await.map_err(io(part))?;
     Ok(0)
 }
 
@@ -251,7 +244,7 @@ async fn checksum(path: &Path) -> Result<String, FetchError> {
     })
     .await
     .unwrap_or_else(|error| (PathBuf::new(), Err(std::io::Error::other(error))));
-    sum.map_err(|source| io(&path, source))
+    sum.map_err(io(&path))
 }
 
 fn sum(path: &Path) -> std::io::Result<String> {
@@ -268,8 +261,8 @@ fn sum(path: &Path) -> std::io::Result<String> {
     Ok(hex::encode(digest.finalize()))
 }
 
-fn io(path: &Path, source: std::io::Error) -> FetchError {
-    FetchError::Io {
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> FetchError + '_ {
+    |source| FetchError::Io {
         path: path.to_owned(),
         source,
     }

@@ -12,7 +12,6 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::time::{sleep, timeout};
 
 use super::{Gateway, GatewayError, HEAD_TIMEOUT};
-use crate::cluster::with_causes;
 
 /// Most idle connections that are kept.
 const MAX_IDLE_CONNECTIONS: usize = 4;
@@ -72,10 +71,6 @@ impl ConnectionPool {
 impl Gateway {
     /// Sends a request without a body over an idle connection or a new one.
     pub(super) async fn send_pooled(&self, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>, GatewayError> {
-        let unreachable = |reason: String| GatewayError::Unreachable {
-            address: self.address(),
-            reason,
-        };
         let request = self.with_credentials(request)?;
         if let Some(mut idle) = self.connections.acquire().await
             // The gateway may have closed it just now: then it has not received the request.
@@ -85,10 +80,7 @@ impl Gateway {
             return Ok(answer);
         }
         let mut opened = self.open_connection().await?;
-        let answer = timeout(HEAD_TIMEOUT, opened.send_request(request))
-            .await
-            .map_err(|_elapsed| unreachable(format!("no answer within {} s", HEAD_TIMEOUT.as_secs())))?
-            .map_err(|error| unreachable(with_causes(&error)))?;
+        let answer = self.send_over(&mut opened, request).await?;
         self.connections.put_back(opened);
         Ok(answer)
     }

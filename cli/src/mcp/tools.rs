@@ -117,11 +117,8 @@ impl ClusterTools {
     }
 
     async fn sessions(&self, arguments: SessionsArguments) -> Result<Answer, ToolError> {
-        let SessionsArguments {
-            all_namespaces,
-            selector,
-        } = arguments;
-        let found = ask::list(&self.cluster, all_namespaces, selector.as_deref()).await;
+        let labels = arguments.selector;
+        let found = ask::list(&self.cluster, arguments.all_namespaces, labels.as_deref()).await;
         let found = found.map_err(|error| failed(&error.into()))?;
         let sessions: Vec<ListedSession> = found.iter().map(ListedSession::of).collect();
         Answer::json(&json!({"namespace": self.cluster.namespace, "sessions": sessions}))
@@ -245,30 +242,19 @@ impl ClusterTools {
             "catalogue" => self.catalogue(call.arguments()?).await,
             tool @ ("summary" | "diagnose") => {
                 let name = if tool == "diagnose" { "advice" } else { "summary" };
-                let OneArguments {
-                    session,
-                    parameters,
-                    format,
-                } = call.arguments()?;
-                self.analyzed(name, &[session], &parameters, format).await
+                let asked: OneArguments = call.arguments()?;
+                let captures = [asked.session];
+                self.analyzed(name, &captures, &asked.parameters, asked.format).await
             }
             "compare" => {
-                let CompareArguments {
-                    before,
-                    after,
-                    parameters,
-                    format,
-                } = call.arguments()?;
-                self.analyzed("compare", &[before, after], &parameters, format).await
+                let asked: CompareArguments = call.arguments()?;
+                let both = [asked.before, asked.after];
+                self.analyzed("compare", &both, &asked.parameters, asked.format).await
             }
             "analyze" => {
-                let AnalyzeArguments {
-                    name,
-                    sessions,
-                    parameters,
-                    format,
-                } = call.arguments()?;
-                self.analyzed(&name, &sessions, &parameters, format).await
+                let asked: AnalyzeArguments = call.arguments()?;
+                let (name, captures) = (&asked.name, &asked.sessions);
+                self.analyzed(name, captures, &asked.parameters, asked.format).await
             }
             other => Err(ToolError::Failed(format!("there is no tool {other:?}"))),
         }

@@ -1,15 +1,19 @@
 //! The cluster that the program is led to.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use flopwatch_test_harness::{ApiServer, Identity, Right};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-/// A cluster whose API server is on loopback. Its user `ada` has the token `of-ada` and may do
-/// everything.
+use crate::{Ran, run};
+
+/// A cluster whose API server is on loopback, and the folder that the program runs in. Its user
+/// `ada` has the token `of-ada` and may do everything.
 pub(crate) struct Cluster {
     pub(crate) api: ApiServer,
+    pub(crate) folder: TempDir,
     address: SocketAddr,
 }
 
@@ -19,7 +23,8 @@ impl Cluster {
         api.add_token("of-ada", Identity::new("ada"));
         api.allow("ada", everything());
         let address = api.listen().await;
-        Self { api, address }
+        let folder = tempfile::tempdir().unwrap();
+        Self { api, folder, address }
     }
 
     /// Takes all rights from `ada` but these.
@@ -30,9 +35,19 @@ impl Cluster {
         }
     }
 
+    /// Runs the program with these words as `ada`.
+    pub(crate) async fn run(&self, words: &str) -> Ran {
+        self.run_heard(words, |_line| {}).await
+    }
+
+    /// The same. `hear` is told each line that the program writes to standard error, as it comes.
+    pub(crate) async fn run_heard(&self, words: &str, hear: impl FnMut(&str)) -> Ran {
+        run(&self.kubeconfig(&of_ada()), self.folder.path(), words, hear).await
+    }
+
     /// A kubeconfig whose user authenticates so, with `team` as its namespace.
-    pub(crate) fn kubeconfig(&self, folder: &Path, user: &Value) -> PathBuf {
-        let path = folder.join("kubeconfig");
+    pub(crate) fn kubeconfig(&self, user: &Value) -> PathBuf {
+        let path = self.folder.path().join("kubeconfig");
         let text = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "clusters": [{"name": "c", "cluster": {"server": format!("http://{}", self.address)}}],
@@ -42,6 +57,11 @@ impl Cluster {
         std::fs::write(&path, text.to_string()).unwrap();
         path
     }
+}
+
+/// How `ada` authenticates.
+pub(crate) fn of_ada() -> Value {
+    json!({"token": "of-ada"})
 }
 
 /// The right to everything.

@@ -2,18 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::Ran;
 use crate::cluster::Cluster;
+use crate::fetching::session;
 use crate::gateway::{FakeGateway, Step};
-use crate::{Ran, run};
-
-fn session(name: &str, id: &str) -> Value {
-    json!({
-        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
-        "metadata": {"name": name, "namespace": "team", "uid": name},
-        "spec": {"target": {"podName": "trainer"}},
-        "status": {"id": id, "counts": {"captures": 1, "succeeded": 1}}
-    })
-}
 
 fn comparison(verdict: &str) -> Vec<u8> {
     let kernel = json!({
@@ -32,15 +24,8 @@ async fn compared(gateway: &FakeGateway, words: &str) -> Ran {
     let cluster = Cluster::start().await;
     cluster.api.put(&session("first", "0badcafe"));
     cluster.api.put(&session("second", "00000bad"));
-    let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = cluster.kubeconfig(folder.path(), &json!({"token": "of-ada"}));
-    let options = gateway.options(&gateway.authority());
-    run(
-        &kubeconfig,
-        folder.path(),
-        &format!("compare first second {options} {words}"),
-    )
-    .await
+    let options = gateway.options();
+    cluster.run(&format!("compare first second {options} {words}")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

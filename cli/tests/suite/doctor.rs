@@ -4,7 +4,6 @@ use flopwatch_test_harness::Right;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::run;
 
 fn pod() -> Value {
     json!({
@@ -32,8 +31,6 @@ fn own(component: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_that_nobody_prepared_is_told_how_and_ends_with_a_code_of_its_own() {
     let cluster = Cluster::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = cluster.kubeconfig(folder.path(), &json!({"token": "of-ada"}));
     cluster.api.put(&pod());
     for component in ["controller", "agent", "gateway", "admission"] {
         cluster.api.put(&own(component));
@@ -41,7 +38,7 @@ async fn a_pod_that_nobody_prepared_is_told_how_and_ends_with_a_code_of_its_own(
     // Neither nodes nor the webhook configuration.
     let core = ["pods", "namespaces", "configmaps"].map(|resource| Right::resource("*", "", resource));
     cluster.allow_only(core.into_iter().chain([Right::resource("*", "flopwatch.dev", "*")]));
-    let ran = run(&kubeconfig, folder.path(), "doctor pod/trainer").await;
+    let ran = cluster.run("doctor pod/trainer").await;
     assert_eq!(ran.code, 4, "{ran:?}");
     assert_eq!(
         ran.out,
@@ -60,16 +57,16 @@ Nsight Systems: closed
 NVML metrics:   open
 "
     );
-    let ran = run(&kubeconfig, folder.path(), "doctor trainer -o json").await;
+    let ran = cluster.run("doctor trainer -o json").await;
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&report["nsys"], &report["metrics"]), (&json!(false), &json!(true)));
     let mut kineto = pod();
     kineto["metadata"]["labels"] = json!({"flopwatch.dev/prepare": "kineto"});
     kineto["metadata"]["annotations"] = json!({"flopwatch.dev/prepared-for": "main: kineto"});
     cluster.api.put(&kineto);
-    let ran = run(&kubeconfig, folder.path(), "doctor trainer").await;
+    let ran = cluster.run("doctor trainer").await;
     assert_eq!(ran.code, 0, "{ran:?}");
-    let ran = run(&kubeconfig, folder.path(), "doctor gone").await;
+    let ran = cluster.run("doctor gone").await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
         (1, "error: cannot read pod gone: pods \"gone\" not found\n")

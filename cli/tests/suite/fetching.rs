@@ -1,13 +1,13 @@
 //! Artifacts come whole and as they were published, or not at all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flopwatch_test_harness::Right;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::cluster::{Cluster, everything};
+use crate::cluster::{Cluster, everything, of_ada};
 use crate::gateway::{FakeGateway, Step};
 use crate::{Ran, run};
 
@@ -20,12 +20,13 @@ pub(crate) fn digest(content: &[u8]) -> String {
     hex::encode(Sha256::digest(content))
 }
 
-pub(crate) fn session() -> Value {
+/// A session of `team` that succeeded.
+pub(crate) fn session(name: &str, id: &str) -> Value {
     json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
-        "metadata": {"name": "first", "namespace": "team", "uid": "uid"},
+        "metadata": {"name": name, "namespace": "team", "uid": name},
         "spec": {"target": {"podName": "trainer"}},
-        "status": {"id": "0badcafe", "counts": {"captures": 1, "succeeded": 1}}
+        "status": {"id": id, "counts": {"captures": 1, "succeeded": 1}}
     })
 }
 
@@ -42,19 +43,17 @@ pub(crate) fn capture(name: &str, status: &Value) -> Value {
     })
 }
 
-/// A cluster with one session that published a timeline, a gateway that serves it, and a folder to
-/// fetch to.
+/// A cluster with one session that published a timeline, and a gateway that serves it.
 struct Rig {
     cluster: Cluster,
     gateway: FakeGateway,
-    folder: tempfile::TempDir,
 }
 
 impl Rig {
     async fn new() -> Self {
         let cluster = Cluster::start().await;
         let content = content();
-        cluster.api.put(&session());
+        cluster.api.put(&session("first", "0badcafe"));
         let status = json!({"artifacts": [{
             "name": "timeline.h5", "type": "Timeline", "bytes": content.len(), "sha256": digest(&content),
             "mediaType": "application/x-hdf5"
@@ -63,28 +62,26 @@ impl Rig {
         Self {
             cluster,
             gateway: FakeGateway::start(content).await,
-            folder: tempfile::tempdir().unwrap(),
         }
     }
 
     async fn fetch(&self, words: &str) -> Ran {
-        let options = self.gateway.options(&self.gateway.authority());
-        self.run(&format!("fetch first {options} {words}"), &json!({"token": "of-ada"}))
-            .await
+        let options = self.gateway.options();
+        self.cluster.run(&format!("fetch first {options} {words}")).await
     }
 
-    async fn run(&self, words: &str, user: &Value) -> Ran {
-        let folder = self.folder.path();
-        run(&self.cluster.kubeconfig(folder, user), folder, words).await
+    /// The place of a file in the folder of the program.
+    fn at(&self, name: &str) -> PathBuf {
+        self.cluster.folder.path().join(name)
     }
 
     fn file(&self) -> Option<Vec<u8>> {
-        std::fs::read(self.folder.path().join("first/timeline.h5")).ok()
+        std::fs::read(self.at("first/timeline.h5")).ok()
     }
 
     /// Files of the folder that hold something unfinished.
     fn unfinished(&self) -> usize {
-        let entries = std::fs::read_dir(self.folder.path().join("first")).unwrap();
+        let entries = std::fs::read_dir(self.at("first")).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names
             .filter(|name| Path::new(name).extension().is_some_and(|end| end == "part"))
@@ -173,8 +170,8 @@ async fn a_fetch_that_never_gets_through_says_how_far_it_came_and_the_next_goes_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_the_users_own_is_replaced_by_force_alone() {
     let rig = Rig::new().await;
-    std::fs::create_dir(rig.folder.path().join("first")).unwrap();
-    std::fs::write(rig.folder.path().join("first/timeline.h5"), "mine").unwrap();
+    std::fs::create_dir(rig.at("first")).unwrap();
+    std::fs::write(rig.at("first/timeline.h5"), "mine").unwrap();
     let ran = rig.fetch("").await;
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("--force"), "{ran:?}");
@@ -205,11 +202,10 @@ async fn refusals_of_the_gateway_are_told_at_once() {
 async fn no_token_is_shown_to_whoever_is_not_the_gateway() {
     let rig = Rig::new().await;
     let other = FakeGateway::start(Vec::new()).await;
-    let options = rig.gateway.options(&other.authority());
+    let (url, authority) = (rig.gateway.url(), other.authority());
     let started = std::time::Instant::now();
-    let ran = rig
-        .run(&format!("fetch first {options}"), &json!({"token": "of-ada"}))
-        .await;
+    let words = format!("fetch first --gateway {url} --gateway-ca {}", authority.display());
+    let ran = rig.cluster.run(&words).await;
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("certificate"), "{ran:?} after {:?}", started.elapsed());
     assert!(rig.gateway.heads().is_empty());
@@ -220,13 +216,13 @@ async fn a_kubeconfig_without_a_token_says_how_to_get_one() {
     let rig = Rig::new().await;
     rig.cluster.api.admit_anonymous();
     rig.cluster.api.allow("system:anonymous", everything());
-    let options = rig.gateway.options(&rig.gateway.authority());
-    let ran = rig.run(&format!("fetch first {options}"), &json!({})).await;
+    let kubeconfig = rig.cluster.kubeconfig(&json!({}));
+    let fetch = format!("fetch first {}", rig.gateway.options());
+    let fetched = async |words: &str| run(&kubeconfig, rig.cluster.folder.path(), words, |_line| {}).await;
+    let ran = fetched(&fetch).await;
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("kubectl create token"), "{ran:?}");
-    let ran = rig
-        .run(&format!("fetch first {options} --token given"), &json!({}))
-        .await;
+    let ran = fetched(&format!("{fetch} --token given")).await;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(rig.gateway.heads()[0].contains("Bearer given\r\n"));
 }
@@ -234,25 +230,22 @@ async fn a_kubeconfig_without_a_token_says_how_to_get_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_gateway_in_the_cluster_the_other_ways_are_named() {
     let rig = Rig::new().await;
-    let ran = rig.run("fetch first", &json!({"token": "of-ada"})).await;
+    let ran = rig.cluster.run("fetch first").await;
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("--gateway-ca"), "{ran:?}");
     let authority = rig.gateway.authority();
     let words = format!("fetch first --gateway-ca {}", authority.display());
-    let ran = rig.run(&words, &json!({"token": "of-ada"})).await;
+    let ran = rig.cluster.run(&words).await;
     assert!(ran.err.contains("--flopwatch-namespace"), "{ran:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_without_tokens_go_through_the_proxy() {
     let rig = Rig::new().await;
-    let folder = rig.folder.path();
-    let kubeconfig = rig.cluster.kubeconfig(folder, &json!({"token": "of-ada"}));
-    let options = rig.gateway.options(&rig.gateway.authority());
     let mut proxy = tokio::process::Command::new(env!("CARGO_BIN_EXE_kubectl-flopwatch"))
-        .args(format!("proxy --port 0 {options}").split(' '))
+        .args(format!("proxy --port 0 {}", rig.gateway.options()).split(' '))
         .env_clear()
-        .env("KUBECONFIG", &kubeconfig)
+        .env("KUBECONFIG", rig.cluster.kubeconfig(&of_ada()))
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
         .spawn()
@@ -262,16 +255,10 @@ async fn clients_without_tokens_go_through_the_proxy() {
     while !url.contains("http://") {
         url = lines.next_line().await.unwrap().expect("it says where it serves");
     }
-    let address = url
-        .trim()
-        .strip_prefix("http://")
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap()
-        .to_owned();
+    let address = url.trim().strip_prefix("http://").unwrap();
+    let address = address.split('/').next().unwrap();
     let get = async |host: &str| {
-        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let request = format!(
             "GET /api/profiling/timeline/0badcafe.h5 HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer forged\r\nconnection: close\r\n\r\n"
         );
@@ -280,7 +267,7 @@ async fn clients_without_tokens_go_through_the_proxy() {
         stream.read_to_end(&mut answer).await.unwrap();
         answer
     };
-    let answer = get(&address).await;
+    let answer = get(address).await;
     assert!(
         answer.starts_with(b"HTTP/1.1 200"),
         "{:?}",
@@ -322,8 +309,7 @@ async fn by_default_the_way_is_a_port_forward_checked_by_the_clusters_own_author
     let readable = ["pods", "configmaps"].map(|resource| Right::resource("*", "", resource));
     let ours = Right::resource("*", "flopwatch.dev", "*");
     rig.cluster.allow_only(readable.into_iter().chain([ours]));
-    let user = json!({"token": "of-ada"});
-    let ran = rig.run("fetch first", &user).await;
+    let ran = rig.cluster.run("fetch first").await;
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(
         ran.err.contains("forward ports") && ran.err.contains("flopwatch-gateway-caller"),
@@ -334,7 +320,7 @@ async fn by_default_the_way_is_a_port_forward_checked_by_the_clusters_own_author
     rig.cluster.api.allow("ada", forward);
     rig.cluster.api.forward_to(rig.gateway.port());
     rig.gateway.then([Step::BreakAfter(300_000)]);
-    let ran = rig.run("fetch first", &user).await;
+    let ran = rig.cluster.run("fetch first").await;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(rig.file(), Some(content()));
     assert_eq!(rig.gateway.heads().len(), 2, "a forward for each attempt");

@@ -1,7 +1,7 @@
 //! A gateway over TLS that answers as it is told to: whole, in part, broken off, or wrong.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rustls::ServerConfig;
@@ -113,8 +113,8 @@ impl FakeGateway {
     }
 
     /// Options of the program that lead here.
-    pub(crate) fn options(&self, authority: &Path) -> String {
-        format!("--gateway {} --gateway-ca {}", self.url(), authority.display())
+    pub(crate) fn options(&self) -> String {
+        format!("--gateway {} --gateway-ca {}", self.url(), self.authority().display())
     }
 
     /// The heads of the requests so far.

@@ -30,13 +30,9 @@ struct Ran {
     err: String,
 }
 
-/// Runs the program with these words and this kubeconfig, in a folder of its own.
-async fn run(kubeconfig: &Path, folder: &Path, words: &str) -> Ran {
-    run_heard(kubeconfig, folder, words, |_line| {}).await
-}
-
-/// The same. `hear` is told each line that the program writes to standard error, as it comes.
-async fn run_heard(kubeconfig: &Path, folder: &Path, words: &str, mut hear: impl FnMut(&str)) -> Ran {
+/// Runs the program with these words and this kubeconfig, in a folder of its own. `hear` is told
+/// each line that it writes to standard error, as it comes.
+async fn run(kubeconfig: &Path, folder: &Path, words: &str, mut hear: impl FnMut(&str)) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-flopwatch"))
         .args(words.split(' ').filter(|word| !word.is_empty()))
         .env_clear()

@@ -9,18 +9,9 @@ use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::cluster::Cluster;
-use crate::fetching::capture;
+use crate::cluster::{Cluster, of_ada};
+use crate::fetching::{capture, session};
 use crate::gateway::{FakeGateway, Step};
-
-fn session(name: &str, id: &str) -> Value {
-    json!({
-        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
-        "metadata": {"name": name, "namespace": "team", "uid": name},
-        "spec": {"target": {"podName": "trainer"}},
-        "status": {"id": id, "counts": {"captures": 1, "succeeded": 1}}
-    })
-}
 
 /// A cluster with two sessions, a gateway that answers everything with one result, and a client of
 /// the program.
@@ -28,7 +19,6 @@ struct Rig {
     cluster: Cluster,
     gateway: FakeGateway,
     client: RunningService<RoleClient, ()>,
-    _folder: tempfile::TempDir,
 }
 
 impl Rig {
@@ -38,21 +28,18 @@ impl Rig {
         cluster.api.put(&session("second", "00000bad"));
         cluster.api.put(&capture("first-1", &json!({"profiler": "Nsys"})));
         let gateway = FakeGateway::start(result.to_string().into_bytes()).await;
-        let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = cluster.kubeconfig(folder.path(), &json!({"token": "of-ada"}));
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-flopwatch"));
         command
             .arg("mcp")
-            .args(gateway.options(&gateway.authority()).split(' '))
+            .args(gateway.options().split(' '))
             .env_clear()
-            .env("KUBECONFIG", &kubeconfig)
-            .env("HOME", folder.path());
+            .env("KUBECONFIG", cluster.kubeconfig(&of_ada()))
+            .env("HOME", cluster.folder.path());
         let client = ().serve(TokioChildProcess::new(command).unwrap()).await.unwrap();
         Self {
             cluster,
             gateway,
             client,
-            _folder: folder,
         }
     }
 

@@ -9,7 +9,7 @@ use flopwatch_cli::fetch::{FetchError, FileAddress, Sparse};
 use flopwatch_cli::gateway::Gateway;
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, of_ada};
 use crate::fetching::{capture, content, digest, session};
 use crate::gateway::{FakeGateway, Step};
 
@@ -19,19 +19,20 @@ fn file_address(sha256: &str, name: &str) -> FileAddress {
     }]});
     let of = |object: Value| serde_json::from_value::<Capture>(object).unwrap();
     let captures = [of(capture("first-1", &status))];
-    FileAddress::of(&serde_json::from_value(session()).unwrap(), &captures, None, name).unwrap()
+    let session = serde_json::from_value(session("first", "0badcafe")).unwrap();
+    FileAddress::of(&session, &captures, None, name).unwrap()
 }
 
 async fn reached(gateway: &FakeGateway) -> Gateway {
-    let (cluster, folder) = (Cluster::start().await, tempfile::tempdir().unwrap());
+    let cluster = Cluster::start().await;
     let connection = ConnectionArguments {
-        kubeconfig: Some(cluster.kubeconfig(folder.path(), &json!({"token": "of-ada"}))),
+        kubeconfig: Some(cluster.kubeconfig(&of_ada())),
         ..ConnectionArguments::default()
     };
     let arguments = GatewayArguments {
         gateway: Some(gateway.url()),
         gateway_ca: Some(gateway.authority()),
-        token: None,
+        ..GatewayArguments::default()
     };
     Gateway::find(&Reached::connect(&connection).await.unwrap(), &arguments)
         .await

@@ -4,7 +4,6 @@ use flopwatch_test_harness::Right;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::{Ran, run};
 
 /// A cluster with a schedule of every ten seconds, a pod that it profiles, one that is too young
 /// and one without a GPU.
@@ -44,37 +43,31 @@ async fn cluster() -> Cluster {
     cluster
 }
 
-async fn ran(cluster: &Cluster, words: &str) -> Ran {
-    let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = cluster.kubeconfig(folder.path(), &json!({"token": "of-ada"}));
-    run(&kubeconfig, folder.path(), words).await
-}
-
 #[tokio::test]
 async fn schedules_are_listed_and_one_that_is_not_there_is_said_to_be() {
     let cluster = cluster().await;
-    let listed = ran(&cluster, "schedule").await;
+    let listed = cluster.run("schedule").await;
     assert_eq!(listed.code, 0, "{listed:?}");
     assert!(listed.out.starts_with("NAME     WHEN         SUSPEND"), "{listed:?}");
     assert!(listed.out.contains("always   every 10 s   false"), "{listed:?}");
-    let names = ran(&cluster, "schedule -A -o name").await;
+    let names = cluster.run("schedule -A -o name").await;
     assert_eq!(names.out, "profilingschedule.flopwatch.dev/always\n");
-    let list: Value = serde_json::from_str(&ran(&cluster, "schedules -o json").await.out).unwrap();
+    let list: Value = serde_json::from_str(&cluster.run("schedules -o json").await.out).unwrap();
     assert_eq!(list["items"][0]["kind"], "ProfilingSchedule");
-    let none = ran(&cluster, "schedule -n lab").await;
+    let none = cluster.run("schedule -n lab").await;
     assert!(
         none.code == 0 && none.out.is_empty() && none.err.contains("No schedules in namespace lab"),
         "{none:?}"
     );
-    let absent = ran(&cluster, "schedule nightly").await;
+    let absent = cluster.run("schedule nightly").await;
     assert!(absent.code == 1 && absent.err.contains("nightly"), "{absent:?}");
-    assert_eq!(ran(&cluster, "schedule --suspend").await.code, 2);
+    assert_eq!(cluster.run("schedule --suspend").await.code, 2);
 }
 
 #[tokio::test]
 async fn the_next_runs_are_told_and_why_pods_are_left_out() {
     let cluster = cluster().await;
-    let told = ran(&cluster, "schedule psched/always --runs 3").await;
+    let told = cluster.run("schedule psched/always --runs 3").await;
     assert_eq!(told.code, 0, "{told:?}");
     for part in [
         "every 10 s",
@@ -88,7 +81,7 @@ async fn the_next_runs_are_told_and_why_pods_are_left_out() {
     ] {
         assert!(told.out.contains(part), "{part} is not in\n{}", told.out);
     }
-    let data: Value = serde_json::from_str(&ran(&cluster, "schedule always --runs 3 -o json").await.out).unwrap();
+    let data: Value = serde_json::from_str(&cluster.run("schedule always --runs 3 -o json").await.out).unwrap();
     assert_eq!(data["runs"].as_array().map(Vec::len), Some(3));
     assert_eq!(data["runs"][0]["pod"], "old");
     assert_eq!(data["runs"][0]["probabilityPerBillion"], 500_000_000);
@@ -109,14 +102,14 @@ async fn who_may_not_list_nodes_is_told_what_that_hides() {
         Right::resource("*", "flopwatch.dev", "*"),
         Right::resource("list", "", "pods"),
     ]);
-    let told = ran(&cluster, "schedule always").await;
+    let told = cluster.run("schedule always").await;
     assert!(
         told.code == 0 && told.out.contains("you may not list nodes"),
         "{told:?}"
     );
     let cluster = self::cluster().await;
     cluster.allow_only([Right::resource("get", "", "pods")]);
-    let refused = ran(&cluster, "schedule always").await;
+    let refused = cluster.run("schedule always").await;
     assert!(
         refused.code == 1 && refused.err.contains("you may not read the schedule"),
         "{refused:?}"
@@ -127,15 +120,15 @@ async fn who_may_not_list_nodes_is_told_what_that_hides() {
 async fn a_schedule_is_suspended_and_resumed() {
     let cluster = cluster().await;
     let suspend = || cluster.api.get("profilingschedules", "team", "always").unwrap()["spec"]["suspend"].clone();
-    let told = ran(&cluster, "schedule always --suspend").await;
+    let told = cluster.run("schedule always --suspend").await;
     assert_eq!(
         (told.code, told.out.as_str()),
         (0, "profilingschedule.flopwatch.dev/always suspended\n")
     );
     assert_eq!(suspend(), true);
-    let outlook = ran(&cluster, "schedule always").await;
+    let outlook = cluster.run("schedule always").await;
     assert!(outlook.out.contains("Next runs, were it not suspended"), "{outlook:?}");
-    let told = ran(&cluster, "schedule always --resume").await;
+    let told = cluster.run("schedule always --resume").await;
     assert_eq!(told.out, "profilingschedule.flopwatch.dev/always resumed\n");
     assert_eq!(suspend(), false);
 }

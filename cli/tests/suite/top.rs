@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::Ran;
 use crate::cluster::Cluster;
 use crate::gateway::{FakeGateway, Step};
-use crate::{Ran, run};
 
 fn found(captures: u64) -> Vec<u8> {
     let none = json!({"value": null, "low": null, "high": null});
@@ -29,10 +29,7 @@ fn found(captures: u64) -> Vec<u8> {
 
 async fn asked(gateway: &FakeGateway, words: &str) -> Ran {
     let cluster = Cluster::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let kubeconfig = cluster.kubeconfig(folder.path(), &json!({"token": "of-ada"}));
-    let options = gateway.options(&gateway.authority());
-    run(&kubeconfig, folder.path(), &format!("top {words} {options}")).await
+    cluster.run(&format!("top {words} {}", gateway.options())).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

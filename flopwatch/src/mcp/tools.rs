@@ -117,13 +117,9 @@ impl FileTools {
 
     async fn analyze(&self, call: Call) -> Result<Answer, ToolError> {
         let until = call.until.clone();
-        let AnalyzeArguments {
-            name,
-            files,
-            parameters,
-            format,
-        } = call.arguments()?;
-        self.analyzed(&name, parameters, format, &files, &until).await
+        let asked: AnalyzeArguments = call.arguments()?;
+        self.analyzed(&asked.name, asked.parameters, asked.format, &asked.files, &until)
+            .await
     }
 
     async fn analyzed(

@@ -56,6 +56,12 @@ impl Rig {
         (status, text.split_once("\r\n\r\n").unwrap().1.to_owned())
     }
 
+    /// A file is refused with this status and reason.
+    async fn refuses(&self, (headers, length, body): (&str, usize, &[u8]), status: StatusCode, reason: &str) {
+        let (found, message) = self.post(headers, length, body).await;
+        assert_eq!((found, &message["reason"]), (status, &Value::from(reason)), "{headers}");
+    }
+
     async fn post(&self, headers: &str, length: usize, body: &[u8]) -> (StatusCode, Value) {
         let host = if headers.contains("Host:") {
             ""
@@ -108,12 +114,7 @@ async fn a_page_of_another_site_cannot_have_a_file_taken() {
         "Sec-Fetch-Site: cross-site\r\nContent-Type: application/octet-stream\r\n",
         "Sec-Fetch-Site: same-site\r\nContent-Type: application/octet-stream\r\n",
     ] {
-        let (status, message) = rig.post(headers, 2, b"{}").await;
-        assert_eq!(
-            (status, &message["reason"]),
-            (StatusCode::FORBIDDEN, &Value::from("Foreign")),
-            "{headers}"
-        );
+        rig.refuses((headers, 2, b"{}"), StatusCode::FORBIDDEN, "Foreign").await;
     }
     // What a page may send anywhere without being asked.
     let (status, _) = rig.post("Content-Type: text/plain\r\n", 2, b"{}").await;
@@ -128,19 +129,13 @@ async fn a_file_that_is_too_large_or_stalls_leaves_nothing_behind() {
         ..UploadLimits::default()
     };
     let rig = Rig::new(limits).await;
-    let (status, message) = rig.post(BYTES, 5, b"").await;
-    assert_eq!(
-        (status, &message["reason"]),
-        (StatusCode::PAYLOAD_TOO_LARGE, &Value::from("TooLarge"))
-    );
+    let too_large = StatusCode::PAYLOAD_TOO_LARGE;
+    rig.refuses((BYTES, 5, b""), too_large, "TooLarge").await;
     let chunked = format!("POST /v1/dropped HTTP/1.1\r\nHost: localhost\r\n{BYTES}Transfer-Encoding: chunked\r\n");
     let (status, _) = rig.send(&chunked, b"5\r\n12345\r\n0\r\n\r\n").await;
-    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
-    let (status, message) = rig.post(BYTES, 4, b"12").await;
-    assert_eq!(
-        (status, &message["reason"]),
-        (StatusCode::REQUEST_TIMEOUT, &Value::from("Stalled"))
-    );
+    assert_eq!(status, too_large);
+    let stalled = StatusCode::REQUEST_TIMEOUT;
+    rig.refuses((BYTES, 4, b"12"), stalled, "Stalled").await;
     assert_eq!(rig.left(), 0);
 }
 
@@ -153,11 +148,8 @@ async fn a_second_file_waits_for_the_first_and_one_whose_sender_left_is_released
     while rig.left() == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let (status, message) = rig.post(BYTES, 2, b"{}").await;
-    assert_eq!(
-        (status, &message["reason"]),
-        (StatusCode::SERVICE_UNAVAILABLE, &Value::from("Busy"))
-    );
+    let busy = StatusCode::SERVICE_UNAVAILABLE;
+    rig.refuses((BYTES, 2, b"{}"), busy, "Busy").await;
     drop(first);
     while rig.left() > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;

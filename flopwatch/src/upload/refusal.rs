@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use flopwatch_http::problem::{Details, MEDIA_TYPE};
 
 /// Why a file was not taken. Each variant is one closed reason.
 #[derive(Debug, thiserror::Error)]
@@ -49,15 +49,6 @@ pub(super) enum Refusal {
     Task(#[source] tokio::task::JoinError),
 }
 
-#[derive(Serialize)]
-struct Details {
-    r#type: &'static str,
-    title: &'static str,
-    status: u16,
-    reason: &'static str,
-    detail: String,
-}
-
 impl Refusal {
     const fn kind(&self) -> (StatusCode, &'static str) {
         match self {
@@ -78,16 +69,7 @@ impl Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let (status, reason) = self.kind();
-        let details = Details {
-            r#type: "about:blank",
-            title: status.canonical_reason().unwrap_or("Error"),
-            status: status.as_u16(),
-            reason,
-            detail: self.to_string(),
-        };
-        let mut response = (status, Json(details)).into_response();
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        response
+        let details = Json(Details::new(status, reason, self.to_string()));
+        (status, [(CONTENT_TYPE, MEDIA_TYPE)], details).into_response()
     }
 }

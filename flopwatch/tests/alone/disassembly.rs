@@ -8,24 +8,14 @@ use flopwatch_test_harness::script;
 use serde_json::Value;
 
 use crate::ONE_AT_A_TIME;
-
-fn corpus(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/corpus")
-        .join(name);
-    let there = path.is_file();
-    if !there {
-        println!("skipped (corpus): ../shared/corpus/{name} is not there");
-    }
-    there.then_some(path)
-}
+use crate::given::shared;
 
 /// A report of the corpus, or one of NVIDIA's samples.
 fn found(name: &str) -> Option<PathBuf> {
     if name.starts_with("instructionMix") {
         return std::env::var_os("FLOPWATCH_NCU_SAMPLES").map(|folder| Path::new(&folder).join(name));
     }
-    corpus(name)
+    shared(&format!("corpus/{name}"))
 }
 
 fn tool(variable: &str) -> Option<PathBuf> {
@@ -156,7 +146,7 @@ fn every_instruction_of_the_corpus_has_the_text_that_nvidias_reader_gives_it() {
 #[test]
 fn a_disassembler_that_does_not_do_its_work_costs_the_text_alone() {
     let _turn = ONE_AT_A_TIME.blocking_lock();
-    let Some(report) = corpus("indexspaces/indexspaces_profile_a.ncu-rep") else {
+    let Some(report) = shared("corpus/indexspaces/indexspaces_profile_a.ncu-rep") else {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");

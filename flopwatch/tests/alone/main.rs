@@ -9,6 +9,8 @@
 )]
 
 mod disassembly;
+#[path = "../suite/given.rs"]
+mod given;
 mod storm;
 
 use tokio::sync::Mutex;

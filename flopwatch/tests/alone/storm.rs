@@ -13,12 +13,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use flopwatch_attach::nsys::HostTools;
-use flopwatch_pipeline::tools;
 use flopwatch_test_harness::workload;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::ONE_AT_A_TIME;
+use crate::given::nsys;
 
 /// Records at a time.
 const LANES: u64 = 6;
@@ -46,20 +46,7 @@ struct Outcome {
 #[test]
 fn whatever_process_of_the_profiler_is_killed_the_next_record_works() {
     let _turn = ONE_AT_A_TIME.blocking_lock();
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let path = std::env::var_os("PATH");
-    let found = tools::find(
-        named("FLOPWATCH_NSYS").as_deref(),
-        named("FLOPWATCH_NSYS_HOST").as_deref(),
-        path.as_ref(),
-    );
-    let tools = match found {
-        Ok(tools) => tools,
-        Err(error) => {
-            println!("skipped: whatever_process_of_the_profiler_is_killed_the_next_record_works: {error}");
-            return;
-        }
-    };
+    let Some(tools) = nsys() else { return };
     let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
     let count = number("FLOPWATCH_RECORDS").unwrap_or(30);
     let seed = number("FLOPWATCH_SEED").unwrap_or_else(|| {

@@ -1,30 +1,28 @@
 //! `analyze` as a person runs it, through the real children.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use flopwatch_analysis::catalogue::{self, CATALOGUE};
 use flopwatch_model::{Capture, Category, Event, Events, NameId, Row, RowId, Track};
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
+use serde_json::{Value, json};
+
+use crate::program::{self, ONE_KERNEL, run_in, stderr};
 
 fn analyze(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_flopwatch"))
-        .arg("analyze")
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("the program starts")
+    run_in(folder, &[&["analyze"], arguments].concat())
 }
 
 fn stdout(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    assert!(output.status.success(), "{}", stderr(output));
+    program::stdout(output)
 }
 
 fn refusal(output: &Output) -> String {
     assert!(!output.status.success());
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    stderr(output)
 }
 
 /// A timeline file of kernels on two streams: name, stream, start and length.
@@ -45,15 +43,11 @@ fn timeline(folder: &Path, name: &str, kernels: &[(&str, u64, u64, u64)]) -> Pat
         events.push(event, &[]);
     }
     let row = |stream| Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::GpuStream,
         device: Some(0),
         context: Some(1),
         stream: Some(stream),
-        thread: None,
         label: "a stream".to_owned(),
+        ..Row::of(1, Track::GpuStream)
     };
     let capture = Capture {
         events: [(Category::CudaKernel, events)].into(),
@@ -70,7 +64,7 @@ fn the_list_tells_every_analysis_to_people_and_to_programs() {
     let folder = tempfile::tempdir().unwrap();
     let table = stdout(&analyze(folder.path(), &["--list"]));
     let json = stdout(&analyze(folder.path(), &["--list", "--format", "json"]));
-    let listed: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    let listed: Vec<Value> = serde_json::from_str(&json).unwrap();
     assert_eq!(listed.len(), CATALOGUE.len());
     for (definition, listed) in CATALOGUE.iter().zip(&listed) {
         assert_eq!(listed["name"], definition.name);
@@ -78,10 +72,8 @@ fn the_list_tells_every_analysis_to_people_and_to_programs() {
         assert!(listed["parameters"]["properties"].is_object() || listed["parameters"]["type"] == "object");
         assert!(table.lines().any(|line| line.starts_with(definition.name)), "{table}");
     }
-    let one = stdout(&analyze(
-        folder.path(),
-        &["kernel-changes", "--list", "--format", "csv"],
-    ));
+    let list = ["kernel-changes", "--list", "--format", "csv"];
+    let one = stdout(&analyze(folder.path(), &list));
     assert_eq!(one.lines().count(), 2, "{one}");
     let version = catalogue::find("kernel-changes").unwrap().version;
     let expected = format!("kernel-changes,{version},two captures,limit name_contains,");
@@ -94,89 +86,60 @@ fn the_list_tells_every_analysis_to_people_and_to_programs() {
 fn streams_of_a_capture_are_printed_as_a_table_as_csv_and_as_json() {
     let folder = tempfile::tempdir().unwrap();
     // On stream 0 two that overlap: 150 ns together.
-    timeline(
-        folder.path(),
-        "a.h5",
-        &[("gemm", 0, 0, 100), ("add", 0, 50, 100), ("gemm", 1, 10, 5)],
-    );
+    let kernels = [("gemm", 0, 0, 100), ("add", 0, 50, 100), ("gemm", 1, 10, 5)];
+    timeline(folder.path(), "a.h5", &kernels);
     let run = |format: &str| {
-        stdout(&analyze(
-            folder.path(),
-            &["kernels-per-stream", "a.h5", "--quiet", "--format", format],
-        ))
+        let line = ["kernels-per-stream", "a.h5", "--quiet", "--format", format];
+        stdout(&analyze(folder.path(), &line))
     };
     let heads = "process,device,context,stream,launches,busy_ns,distinct_kernels";
     assert_eq!(run("csv"), format!("{heads}\n1,0,1,0,2,150,2\n1,0,1,1,1,5,1\n"));
     let table = run("table");
     let rows: Vec<&str> = table.lines().filter(|line| line.ends_with(['1', '2'])).collect();
     assert!(rows.len() == 2 && rows[0].contains("150 ns"), "{table}");
-    let page: serde_json::Value = serde_json::from_str(&run("page")).unwrap();
+    let page: Value = serde_json::from_str(&run("page")).unwrap();
     assert_eq!(page["analysis"], "kernels-per-stream");
     assert_eq!(page["page"]["blocks"][0]["rows"][0]["cells"][5], 150);
-    let json: serde_json::Value = serde_json::from_str(&run("json")).unwrap();
-    assert_eq!(json["not_captured"], serde_json::json!([]));
+    let json: Value = serde_json::from_str(&run("json")).unwrap();
+    assert_eq!(json["not_captured"], json!([]));
     assert_eq!(json["rows"][0]["busy_ns"], 150);
 }
 
 #[test]
 fn two_captures_are_compared_in_their_order_with_parameters() {
     let folder = tempfile::tempdir().unwrap();
-    timeline(
-        folder.path(),
-        "before.h5",
-        &[("gemm", 0, 0, 100), ("gone", 0, 200, 30), ("gemm", 0, 300, 50)],
-    );
+    let before = [("gemm", 0, 0, 100), ("gone", 0, 200, 30), ("gemm", 0, 300, 50)];
+    timeline(folder.path(), "before.h5", &before);
     timeline(folder.path(), "after.h5", &[("gemm", 0, 0, 60), ("new", 1, 100, 7)]);
-    let output = analyze(
-        folder.path(),
-        &[
-            "kernel-changes",
-            "before.h5",
-            "after.h5",
-            "--quiet",
-            "--format",
-            "json",
-            "--param",
-            "limit=2",
-        ],
-    );
-    let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let changes = |after: &str| -> Value {
+        let words = format!("kernel-changes before.h5 {after} --quiet --format json --param limit=2");
+        let output = analyze(folder.path(), &words.split(' ').collect::<Vec<_>>());
+        serde_json::from_str(&stdout(&output)).unwrap()
+    };
+    let json = changes("after.h5");
     assert_eq!(
         (&json["before_total_ns"], &json["after_total_ns"], &json["kernels"]),
         (&180.into(), &67.into(), &3.into())
     );
     let rows = json["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 2);
-    assert_eq!(
-        (&rows[0]["name"], &rows[0]["difference_ns"]),
-        (&"gemm".into(), &(-90).into())
-    );
-    assert_eq!(
-        (&rows[0]["before_mean_ns"], &rows[0]["after_mean_ns"]),
-        (&75.0.into(), &60.0.into())
-    );
-    assert_eq!(
-        (&rows[1]["name"], &rows[1]["presence"]),
-        (&"gone".into(), &"before".into())
-    );
+    for (row, field, expected) in [
+        (0, "name", json!("gemm")),
+        (0, "difference_ns", json!(-90)),
+        (0, "before_mean_ns", json!(75.0)),
+        (0, "after_mean_ns", json!(60.0)),
+        (1, "name", json!("gone")),
+        (1, "presence", json!("before")),
+    ] {
+        assert_eq!(rows[row][field], expected, "{row} {field}");
+    }
     let one = analyze(folder.path(), &["kernel-changes", "before.h5", "--quiet"]);
     assert_eq!(
         refusal(&one).trim(),
         "flopwatch: kernel-changes is made of two captures, not of 1"
     );
-    let same = analyze(
-        folder.path(),
-        &[
-            "kernel-changes",
-            "before.h5",
-            "before.h5",
-            "--quiet",
-            "--format",
-            "json",
-        ],
-    );
-    let json: serde_json::Value = serde_json::from_str(&stdout(&same)).unwrap();
-    assert_eq!(json["before_total_ns"], json["after_total_ns"]);
+    let same = changes("before.h5");
+    assert_eq!(same["before_total_ns"], same["after_total_ns"]);
 }
 
 #[test]
@@ -193,15 +156,8 @@ fn a_result_goes_to_a_file_whole_and_replaces_nothing_unless_told() {
     ] {
         assert!(refusal(&run(arguments)).contains("--force"), "{arguments:?}");
     }
-    stdout(&run(&[
-        "kernels-per-stream",
-        "a.h5",
-        "--format",
-        "csv",
-        "-o",
-        "timeline.csv",
-        "--force",
-    ]));
+    let line = "kernels-per-stream a.h5 --format csv -o timeline.csv --force";
+    stdout(&run(&line.split(' ').collect::<Vec<_>>()));
     let table = std::fs::read_to_string(folder.path().join("timeline.csv")).unwrap();
     assert!(table.starts_with("process,"), "{table}");
 }
@@ -233,17 +189,9 @@ fn what_is_no_analysis_or_no_parameter_is_refused_with_what_there_is() {
 #[test]
 fn a_capture_of_another_profiler_is_transformed_first() {
     let folder = tempfile::tempdir().unwrap();
-    let event =
-        r#"{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":2,"args":{"device":0,"stream":7}}"#;
-    std::fs::write(
-        folder.path().join("trace.json"),
-        format!(r#"{{"schemaVersion": 1, "traceEvents": [{event}]}}"#),
-    )
-    .unwrap();
-    let csv = stdout(&analyze(
-        folder.path(),
-        &["kernels-per-stream", "trace.json", "--quiet", "--format", "csv"],
-    ));
+    std::fs::write(folder.path().join("trace.json"), ONE_KERNEL).unwrap();
+    let line = ["kernels-per-stream", "trace.json", "--quiet", "--format", "csv"];
+    let csv = stdout(&analyze(folder.path(), &line));
     assert!(
         csv.lines().nth(1).is_some_and(|line| line.ends_with(",7,1,2000,1")),
         "{csv}"
@@ -262,7 +210,7 @@ fn the_name_of_an_output_says_how_it_is_written() {
     assert!(html.starts_with("<!doctype html>") && html.contains("&lt;/script&gt;&lt;b&gt;"));
     assert!(written("a.csv").starts_with("table,status,"));
     assert!(written("a.txt").contains("Kernels"));
-    let json: serde_json::Value = serde_json::from_str(&written("summary.json")).unwrap();
+    let json: Value = serde_json::from_str(&written("summary.json")).unwrap();
     assert_eq!(json["kernels"]["rows"][0]["name"], "</script><b>");
     // A summary of a summary is printed like that of a capture.
     let again = analyze(folder.path(), &["summary", "summary.json", "--quiet"]);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use flopwatch_model::{Capture, Category, Event, Events, Row, Track};
 use flopwatch_report::page::figure::count;
@@ -11,46 +11,12 @@ use flopwatch_summary::Summary;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
 
+use crate::given::{nsys, shared};
+use crate::program::{self, ONE_RANGE, assert_says, run_in, stderr, stdout, text};
+
 fn flopwatch(arguments: &[&str], files: &[&Path]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_flopwatch"))
-        .args(arguments)
-        .args(files)
-        .output()
-        .expect("the program starts")
-}
-
-fn text(output: &Output) -> String {
-    let both = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    both.join("\n")
-}
-
-fn corpus(name: &str) -> Option<PathBuf> {
-    shared("corpus", name)
-}
-
-fn case(name: &str) -> Option<PathBuf> {
-    shared("cases", name)
-}
-
-/// A file beside the repository, or a printed reason to skip.
-fn shared(folder: &str, name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared")
-        .join(folder)
-        .join(name);
-    let there = path.is_file();
-    if !there {
-        println!("skipped (corpus): ../shared/{folder}/{name} is not there");
-    }
-    there.then_some(path)
-}
-
-fn nsys_is_there() -> bool {
-    let there = std::env::var_os("FLOPWATCH_NSYS").is_some_and(|path| Path::new(&path).is_file());
-    if !there {
-        println!("skipped: FLOPWATCH_NSYS names no Nsight Systems");
-    }
-    there
+    let mut command = program::flopwatch(arguments);
+    command.args(files).output().expect("the program starts")
 }
 
 /// A timeline file with two ranges.
@@ -66,15 +32,9 @@ fn timeline(folder: &Path) -> PathBuf {
         events.push(event, &[]);
     }
     let row = Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::Nvtx,
-        device: None,
-        context: None,
-        stream: None,
         thread: Some(1),
         label: "a thread".to_owned(),
+        ..Row::of(1, Track::Nvtx)
     };
     let mut capture = Capture {
         rows: vec![row],
@@ -111,7 +71,7 @@ fn an_error_of_the_system_is_told_once_and_without_temporary_names() {
         "flopwatch: {}: No such file or directory (os error 2)\n",
         missing.display()
     );
-    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+    assert_eq!(stderr(&output), expected);
 }
 
 #[test]
@@ -146,7 +106,7 @@ fn a_timeline_file_is_summed_up_in_every_format_and_its_summary_too() {
     let file = timeline(folder.path());
     let table = flopwatch(&["summary", "--quiet"], &[&file]);
     assert!(table.status.success(), "{}", text(&table));
-    assert!(text(&table).contains("step [PushPop]"), "{}", text(&table));
+    assert_says(&table, "step [PushPop]");
     let csv = flopwatch(&["summary", "--quiet", "--format", "csv"], &[&file]);
     let line = "nvtx,captured,ns,PushPop,step,1,2,80,40,40,40,40,0";
     assert!(text(&csv).lines().any(|found| found == line), "{}", text(&csv));
@@ -162,32 +122,24 @@ fn a_timeline_file_is_summed_up_in_every_format_and_its_summary_too() {
 fn traces_of_other_profilers_are_read_whatever_their_name_says() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.h5");
-    let event =
-        r#"{"ph": "X", "cat": "user_annotation", "name": "epoch", "pid": 7, "tid": 7, "ts": 1000000.5, "dur": 2.25}"#;
-    std::fs::write(&file, format!(r#"{{"schemaVersion": 1, "traceEvents": [{event}]}}"#)).unwrap();
+    std::fs::write(&file, ONE_RANGE).unwrap();
     let csv = flopwatch(&["summary", "--quiet", "--format", "csv"], &[&file]);
-    assert!(text(&csv).contains(",epoch,1,1,2250,2250"), "{}", text(&csv));
+    assert_says(&csv, ",epoch,1,1,2250,2250");
 }
 
 #[test]
 fn a_parent_that_did_nothing_is_told_beside_what_its_worker_did() {
-    let Some(path) = case("kineto_idle_parent.tar") else {
+    let Some(path) = shared("cases/kineto_idle_parent.tar") else {
         return;
     };
     let json = flopwatch(&["summary", "--quiet", "--format", "json"], &[&path]);
     assert!(json.status.success(), "{}", text(&json));
     let summary: Summary = serde_json::from_slice(&json.stdout).unwrap();
-    let operators = summary
-        .categories
-        .iter()
-        .find(|count| count.category == Category::CpuOp);
+    let mut counts = summary.categories.iter();
+    let operators = counts.find(|count| count.category == Category::CpuOp);
     assert_eq!(operators.and_then(|count| count.events), Some(10));
     let table = flopwatch(&["summary", "--quiet"], &[&path]);
-    assert!(
-        text(&table).contains("Idle: 1 (processes without events)"),
-        "{}",
-        text(&table)
-    );
+    assert_says(&table, "Idle: 1 (processes without events)");
 }
 
 #[test]
@@ -218,25 +170,21 @@ fn a_conversion_gives_the_same_events_and_replaces_nothing_unless_told() {
     let output = folder.path().join("copy.h5");
     let first = flopwatch(&["convert"], &[&input, &output]);
     assert!(first.status.success(), "{}", text(&first));
-    assert!(
-        text(&first).contains("flopwatch: reading and transforming"),
-        "{}",
-        text(&first)
-    );
+    assert_says(&first, "flopwatch: reading and transforming");
     let read = |path: &Path| timeline_file::read(path, &ReadLimits::default()).unwrap();
     assert!(read(&output) == read(&input));
 
     std::fs::write(&output, b"precious").unwrap();
     let second = flopwatch(&["convert"], &[&input, &output]);
     assert_eq!(second.status.code(), Some(1));
-    assert!(text(&second).contains("--force"), "{}", text(&second));
+    assert_says(&second, "--force");
     assert_eq!(std::fs::read(&output).unwrap(), b"precious");
     let forced = flopwatch(&["convert", "--force", "--session-id", "0badcafe"], &[&input, &output]);
     assert!(forced.status.success(), "{}", text(&forced));
     assert_eq!(read(&output).session_id, "0badcafe");
 
     let itself = flopwatch(&["convert", "--force"], &[&input, &input]);
-    assert!(text(&itself).contains("is the source itself"), "{}", text(&itself));
+    assert_says(&itself, "is the source itself");
     assert_eq!(listing(folder.path()), ["copy.h5", "timeline.h5"]);
 }
 
@@ -264,12 +212,9 @@ fn of_a_trace_that_was_cut_the_rest_is_read_and_that_is_said() {
         let timeline = folder.path().join(format!("{name}.h5"));
         let converted = flopwatch(&["convert", "--quiet"], &[&trace, &timeline]);
         let events = if is_cut { "1 event" } else { "2 events" };
-        assert_eq!(
-            String::from_utf8_lossy(&converted.stdout),
-            format!("{}: {events}\n", timeline.display())
-        );
+        assert_eq!(stdout(&converted), format!("{}: {events}\n", timeline.display()));
         for output in [converted, flopwatch(&["summary", "--quiet"], &[&timeline])] {
-            let errors = String::from_utf8_lossy(&output.stderr);
+            let errors = stderr(&output);
             assert!(output.status.success(), "{errors}");
             assert_eq!(errors.contains(words), is_cut, "{errors}");
         }
@@ -298,7 +243,7 @@ fn every_command_that_reads_a_capture_says_on_standard_error_which_one_was_cut()
     ];
     for (arguments, files) in cases {
         let output = flopwatch(arguments, files);
-        let errors = String::from_utf8_lossy(&output.stderr);
+        let errors = stderr(&output);
         assert!(output.status.success(), "{arguments:?}: {errors}");
         let told = errors.lines().filter(|line| line.contains("ends before its end"));
         let told: Vec<&str> = told.collect();
@@ -346,12 +291,12 @@ fn what_cannot_be_read_is_named_and_leaves_nothing_behind() {
         assert_eq!(said.matches("No such file").count(), 1, "{said}");
     }
     let named = flopwatch(&["convert"], &[&missing, &folder.path().join("out.json")]);
-    assert!(text(&named).contains("ends in .h5"), "{}", text(&named));
+    assert_says(&named, "ends in .h5");
 }
 
 #[test]
 fn a_database_of_somebody_else_becomes_a_timeline() {
-    let Some(input) = corpus("nsys-ai/mfu_2gpu_before.sqlite") else {
+    let Some(input) = shared("corpus/nsys-ai/mfu_2gpu_before.sqlite") else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -371,7 +316,7 @@ fn a_database_of_somebody_else_becomes_a_timeline() {
 
 #[test]
 fn a_report_is_read_without_an_nsys_and_through_one_where_that_is_asked_for() {
-    let Some(input) = corpus("gpubootcamp-jacobi/jacobi_report.qdrep") else {
+    let Some(input) = shared("corpus/gpubootcamp-jacobi/jacobi_report.qdrep") else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -385,7 +330,7 @@ fn a_report_is_read_without_an_nsys_and_through_one_where_that_is_asked_for() {
     };
     let (own, said) = convert("own.h5", &["--nsys", "/nowhere/nsys"]);
     assert!(!said.contains("exporting"), "{said}");
-    if nsys_is_there() {
+    if nsys().is_some() {
         let (exported, said) = convert("exported.h5", &["--nsys-export"]);
         assert!(said.contains("exporting the report"), "{said}");
         for category in [Category::CudaKernel, Category::NvtxRange] {
@@ -398,7 +343,7 @@ fn a_report_is_read_without_an_nsys_and_through_one_where_that_is_asked_for() {
 
 #[test]
 fn a_report_that_is_newer_than_any_installed_nsys_is_read() {
-    let Some(input) = corpus("torchcodec/torchcodec_report1.nsys-rep") else {
+    let Some(input) = shared("corpus/torchcodec/torchcodec_report1.nsys-rep") else {
         return;
     };
     let json = flopwatch(&["summary", "--quiet", "--format", "json"], &[&input]);
@@ -409,19 +354,16 @@ fn a_report_that_is_newer_than_any_installed_nsys_is_read() {
 
 #[test]
 fn a_report_that_is_newer_than_the_nsys_that_is_to_export_it_is_refused_with_both_versions() {
-    let Some(input) = corpus("torchcodec/torchcodec_report1.nsys-rep") else {
+    let Some(input) = shared("corpus/torchcodec/torchcodec_report1.nsys-rep") else {
         return;
     };
-    if !nsys_is_there() {
+    if nsys().is_none() {
         return;
     }
     let refused = flopwatch(&["summary", "--nsys-export"], &[&input]);
     assert_eq!(refused.status.code(), Some(1));
-    let message = text(&refused);
-    assert!(
-        message.contains("2024.4.1.61") && message.contains("newer than the installed 20"),
-        "{message}"
-    );
+    assert_says(&refused, "2024.4.1.61");
+    assert_says(&refused, "newer than the installed 20");
 }
 
 #[test]
@@ -471,11 +413,9 @@ fn a_folder_says_what_to_name_in_its_place() {
     assert!(said().contains("report1_pqtdir: is a folder: name one of the files in it"));
     std::fs::write(tables.join("StringIds.parquet"), b"PAR1").unwrap();
     for named in [&tables, &tables.join("StringIds.parquet")] {
-        let message = text(&flopwatch(&["convert"], &[named, &output]));
-        assert!(
-            message.contains("tables in Parquet") && message.contains("nsys export --type sqlite"),
-            "{message}"
-        );
+        let refused = flopwatch(&["convert"], &[named, &output]);
+        assert_says(&refused, "tables in Parquet");
+        assert_says(&refused, "nsys export --type sqlite");
     }
     assert_eq!(listing(folder.path()), ["report1_pqtdir"]);
 }
@@ -483,16 +423,14 @@ fn a_folder_says_what_to_name_in_its_place() {
 #[test]
 fn completions_and_help_know_both_commands() {
     for shell in ["bash", "zsh", "fish"] {
-        let completion = text(&flopwatch(&["completion", shell], &[]));
-        assert!(
-            completion.contains("convert") && completion.contains("session-id"),
-            "{shell}"
-        );
+        let completion = flopwatch(&["completion", shell], &[]);
+        assert_says(&completion, "convert");
+        assert_says(&completion, "session-id");
     }
     for command in ["convert", "summary"] {
-        let help = text(&flopwatch(&[command, "--help"], &[]));
+        let help = flopwatch(&[command, "--help"], &[]);
         for part in ["--timeout", "--nsys-export", "Formats, told by content"] {
-            assert!(help.contains(part), "{help}");
+            assert_says(&help, part);
         }
     }
 }
@@ -507,39 +445,24 @@ fn an_export_is_made_beside_and_replaces_nothing_unless_told() {
         ("csv", "timeline.csv"),
         ("parquet", "timeline.parquet"),
     ] {
-        let run = |more: &[&str]| {
-            Command::new(env!("CARGO_BIN_EXE_flopwatch"))
-                .args(["export", "--quiet", "--to", format])
-                .args(more)
-                .arg(&input)
-                .current_dir(folder.path())
-                .output()
-                .expect("the program starts")
-        };
+        let export = ["export", "--quiet", "--to", format, "timeline.h5"];
+        let run = |more: &[&str]| run_in(folder.path(), &[&export[..], more].concat());
         let made = run(&[]);
         assert!(made.status.success(), "{}", text(&made));
-        assert_eq!(
-            String::from_utf8_lossy(&made.stdout),
-            format!("{file}: 2 events, 0 samples\n")
-        );
+        assert_eq!(stdout(&made), format!("{file}: 2 events, 0 samples\n"));
         let whole = std::fs::read(folder.path().join(file)).unwrap();
         assert!(!whole.is_empty());
-        let again = run(&[]);
-        assert!(text(&again).contains("--force"), "{}", text(&again));
+        assert_says(&run(&[]), "--force");
         assert!(run(&["--force", "--output", file]).status.success());
         assert_eq!(std::fs::read(folder.path().join(file)).unwrap(), whole, "{format}");
     }
     let csv = std::fs::read_to_string(folder.path().join("timeline.csv")).unwrap();
     assert_eq!(csv.lines().count(), 3);
-    let itself = Command::new(env!("CARGO_BIN_EXE_flopwatch"))
-        .args(["export", "--to", "csv", "--force", "-o"])
-        .args([&input, &input])
-        .output()
-        .unwrap();
-    assert!(text(&itself).contains("is the source itself"), "{}", text(&itself));
+    let itself = flopwatch(&["export", "--to", "csv", "--force", "-o"], &[&input, &input]);
+    assert_says(&itself, "is the source itself");
     assert_eq!(listing(folder.path()).len(), 5);
     let unknown = flopwatch(&["export", "--to", "xml"], &[&input]);
-    assert!(text(&unknown).contains("perfetto"), "{}", text(&unknown));
+    assert_says(&unknown, "perfetto");
 }
 
 #[test]
@@ -549,7 +472,7 @@ fn reports_of_nsight_compute_are_opened_without_it() {
         "indexspaces/indexspaces_profile_a.ncu-rep",
         "nukexc-gh200/profile_fastc.ncu-rep",
     ] {
-        let Some(path) = corpus(report) else { continue };
+        let Some(path) = shared(&format!("corpus/{report}")) else { continue };
         let message = flopwatch(&["summary", "--quiet", "--format", "json"], &[&path]);
         assert!(message.status.success(), "{report}: {}", text(&message));
         let summary: Summary = serde_json::from_slice(&message.stdout).unwrap();
@@ -559,10 +482,7 @@ fn reports_of_nsight_compute_are_opened_without_it() {
         let held = summary.profiled;
         let launches = count(held.launches, "profiled launch", "profiled launches");
         let expected = format!("{launches} with {}\n", count(held.metrics, "metric", "metrics"));
-        assert!(
-            held.launches > 0 && text(&message).contains(&expected),
-            "{report}: {}",
-            text(&message)
-        );
+        assert!(held.launches > 0, "{report}");
+        assert_says(&message, &expected);
     }
 }

@@ -1,9 +1,11 @@
 //! `diagnose` as a person and as a pipeline run it, through the real children.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::{Value, json};
+
+use crate::program::{run_in, stderr, stdout};
 
 /// A Kineto trace of kernels of 70 us, each launched 30 us after the host waited for the one
 /// before.
@@ -24,16 +26,7 @@ fn trace(folder: &Path, kernels: u64) {
 }
 
 fn diagnose(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_flopwatch"))
-        .args(["diagnose", "trace.json", "--quiet"])
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .expect("the program starts")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    run_in(folder, &[&["diagnose", "trace.json", "--quiet"], arguments].concat())
 }
 
 #[test]
@@ -41,12 +34,7 @@ fn findings_are_printed_for_people_and_for_programs_and_fail_only_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 10);
     let people = diagnose(folder.path(), &[]);
-    assert_eq!(
-        people.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&people.stderr)
-    );
+    assert_eq!(people.status.code(), Some(0), "{}", stderr(&people));
     let text = stdout(&people);
     assert!(text.contains("[high] Host synchronisation drains the GPU"), "{text}");
     let programs = diagnose(folder.path(), &["--format", "json", "--fail-on", "high"]);
@@ -75,5 +63,5 @@ fn a_severity_that_is_none_is_wrong_usage() {
     trace(folder.path(), 1);
     let refused = diagnose(folder.path(), &["--fail-on", "grave"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("medium"));
+    assert!(stderr(&refused).contains("medium"));
 }

@@ -1,7 +1,7 @@
 //! `mcp` as a client of the protocol drives it: the SDK's own client, over the standard streams of
 //! the built program.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
+use crate::given::shared;
 use crate::serve::TIMELINE;
 
 /// A client, and the program that it started.
@@ -53,6 +54,11 @@ impl Client {
         texts(&result)[0].to_owned()
     }
 
+    /// How many events a capture holds.
+    async fn events_of(&self, file: &str) -> Value {
+        self.json("open", json!({ "file": file })).await["total_events"].clone()
+    }
+
     async fn end(self) {
         self.0.cancel().await.unwrap();
     }
@@ -65,29 +71,19 @@ fn texts(result: &CallToolResult) -> Vec<&str> {
 
 /// A trace of PyTorch whose steps have these lengths in us, with a kernel in each that the host
 /// waits for.
-fn trace(folder: &Path, name: &str, steps: &[u64]) {
+pub(crate) fn trace(folder: &Path, name: &str, steps: &[u64]) {
     let (mut events, mut start) = (Vec::new(), 1000);
     for (number, length) in (1..).zip(steps) {
         let event = |cat: &str, name: &str, ts: u64, dur: u64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": args});
-        events.push(event(
-            "user_annotation",
-            &format!("ProfilerStep#{number}"),
-            start,
-            *length,
-            json!({}),
-        ));
+        let step = format!("ProfilerStep#{number}");
+        events.push(event("user_annotation", &step, start, *length, json!({})));
         let call = json!({"correlation": number});
         events.push(event("cuda_runtime", "cudaLaunchKernel", start + 1, 5, call));
         let kernel = json!({"device": 0, "stream": 7, "correlation": number});
         events.push(event("kernel", "gemm", start + 8, length - 40, kernel));
         let wait = json!({"correlation": 1000 + number});
-        events.push(event(
-            "cuda_runtime",
-            "cudaStreamSynchronize",
-            start + 7,
-            length - 38,
-            wait,
-        ));
+        let waits = "cudaStreamSynchronize";
+        events.push(event("cuda_runtime", waits, start + 7, length - 38, wait));
         start += length;
     }
     let text = json!({"schemaVersion": 1, "traceEvents": events}).to_string();
@@ -112,17 +108,8 @@ async fn an_agent_lists_opens_diagnoses_and_compares_captures() {
     let tools = client.0.list_all_tools().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
     assert_eq!(
-        names,
-        [
-            "list",
-            "open",
-            "summary",
-            "diagnose",
-            "compare",
-            "catalogue",
-            "analyze",
-            "events"
-        ]
+        names.join(" "),
+        "list open summary diagnose compare catalogue analyze events"
     );
     for tool in &tools {
         let hints = tool.annotations.as_ref().unwrap();
@@ -130,12 +117,8 @@ async fn an_agent_lists_opens_diagnoses_and_compares_captures() {
     }
 
     let listed = client.json("list", json!({})).await;
-    let files: Vec<&str> = listed["captures"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|capture| capture["file"].as_str().unwrap())
-        .collect();
+    let files = listed["captures"].as_array().unwrap().iter();
+    let files: Vec<&Value> = files.map(|capture| &capture["file"]).collect();
     assert_eq!(files, ["after.json", "before.json", "timeline.h5"]);
 
     let opened = client.json("open", json!({"file": "before.json"})).await;
@@ -145,12 +128,8 @@ async fn an_agent_lists_opens_diagnoses_and_compares_captures() {
         analyses.contains(&json!("idle")) && !analyses.contains(&json!("roofline")),
         "{opened}"
     );
-    assert!(
-        opened["not_captured"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("nvtx_range"))
-    );
+    let lacking = opened["not_captured"].as_array().unwrap();
+    assert!(lacking.contains(&json!("nvtx_range")), "{opened}");
 
     let diagnosed = client.json("diagnose", json!({"file": "before.json"})).await;
     let findings = diagnosed["findings"].as_array().unwrap();
@@ -204,12 +183,8 @@ async fn the_catalogue_leads_to_every_analysis_and_to_the_events_of_a_range() {
 
     let range = json!({"file": "before.json", "category": "cuda_kernel", "from_ns": 0, "to_ns": 150_000});
     let page = client.json("events", range).await;
-    let names: Vec<&Value> = page["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|event| &event["name"])
-        .collect();
+    let events = page["events"].as_array().unwrap().iter();
+    let names: Vec<&Value> = events.map(|event| &event["name"]).collect();
     assert_eq!((names.len(), &page["matching_events"]), (2, &json!(2)), "{page}");
     assert!(names.iter().all(|name| *name == "gemm"));
     let all = client
@@ -248,10 +223,7 @@ async fn what_lies_outside_is_refused_and_so_is_a_link_that_leads_there() {
     client.end().await;
 
     let alone = Client::of(&[&folder.path().join("before.json")]).await;
-    assert_eq!(
-        alone.json("open", json!({"file": "before.json"})).await["total_events"],
-        20
-    );
+    assert_eq!(alone.events_of("before.json").await, 20);
     let refusal = alone.error("open", json!({"file": "after.json"})).await;
     assert!(refusal.contains("lies outside"), "{refusal}");
     alone.end().await;
@@ -288,72 +260,39 @@ async fn an_answer_is_bounded_and_tells_how_to_ask_for_the_rest() {
     client.end().await;
 }
 
+/// Calls that are wrong: the tool, its arguments, and words of its error.
+const WRONG: &str = r#"
+open | {} | missing field `file`
+open | {"path": "before.json"} | no argument "path"; it has
+open | {"file": 7} | invalid type
+open | {"file": "notes.txt"} | no format that is read
+open | {"file": "cut.sqlite"} | cut.sqlite
+diagnose | {"file": "before.json", "limit": 1000} | must be a whole number from 1 to 100
+diagnose | {"file": "before.json", "format": "html"} | unknown variant `html`
+events | {"file": "before.json", "limit": 0} | must be a whole number from 1 to 100000
+events | {"file": "before.json", "max_bytes": 5} | from 1024 to 262144
+analyze | {"name": "idel", "files": ["before.json"]} | did you mean idle?
+analyze | {"name": "idle", "files": ["before.json"], "parameters": {"limits": 1}} | has no parameter "limits"
+analyze | {"name": "compare", "files": ["before.json"]} | is made of two captures, not of 1
+analyze | {"name": "flame-pprof", "files": ["before.json"]} | file for another program
+catalogue | {"names": ["nothing"]} | there is no analysis "nothing"
+"#;
+
 #[tokio::test]
 async fn wrong_arguments_are_errors_of_the_tool_that_say_what_to_do() {
     let folder = captures();
     std::fs::write(folder.path().join("notes.txt"), "no capture").unwrap();
     std::fs::write(folder.path().join("cut.sqlite"), b"SQLite format 3\0and no more").unwrap();
     let client = Client::of(&[folder.path()]).await;
-    for (tool, arguments, words) in [
-        ("open", json!({}), "missing field `file`"),
-        ("open", json!({"path": "before.json"}), "no argument \"path\"; it has"),
-        ("open", json!({"file": 7}), "invalid type"),
-        ("open", json!({"file": "notes.txt"}), "no format that is read"),
-        ("open", json!({"file": "cut.sqlite"}), "cut.sqlite"),
-        (
-            "diagnose",
-            json!({"file": "before.json", "limit": 1000}),
-            "must be a whole number from 1 to 100",
-        ),
-        (
-            "diagnose",
-            json!({"file": "before.json", "format": "html"}),
-            "unknown variant `html`",
-        ),
-        (
-            "events",
-            json!({"file": "before.json", "limit": 0}),
-            "must be a whole number from 1 to 100000",
-        ),
-        (
-            "events",
-            json!({"file": "before.json", "max_bytes": 5}),
-            "from 1024 to 262144",
-        ),
-        (
-            "analyze",
-            json!({"name": "idel", "files": ["before.json"]}),
-            "did you mean idle?",
-        ),
-        (
-            "analyze",
-            json!({"name": "idle", "files": ["before.json"], "parameters": {"limits": 1}}),
-            "has no parameter \"limits\"",
-        ),
-        (
-            "analyze",
-            json!({"name": "compare", "files": ["before.json"]}),
-            "is made of two captures, not of 1",
-        ),
-        (
-            "analyze",
-            json!({"name": "flame-pprof", "files": ["before.json"]}),
-            "file for another program",
-        ),
-        (
-            "catalogue",
-            json!({"names": ["nothing"]}),
-            "there is no analysis \"nothing\"",
-        ),
-    ] {
-        let error = client.error(tool, arguments.clone()).await;
-        assert!(error.contains(words), "{tool} {arguments}: {error}");
+    for row in WRONG.trim().lines() {
+        let [tool, arguments, words] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let error = client.error(tool, serde_json::from_str(arguments).unwrap()).await;
+        assert!(error.contains(words), "{row}: {error}");
     }
     // None of it has harmed the server.
-    assert_eq!(
-        client.json("open", json!({"file": "before.json"})).await["total_events"],
-        20
-    );
+    assert_eq!(client.events_of("before.json").await, 20);
     client.end().await;
 }
 
@@ -361,10 +300,9 @@ async fn wrong_arguments_are_errors_of_the_tool_that_say_what_to_do() {
 async fn a_file_that_changed_is_read_anew() {
     let folder = captures();
     let client = Client::of(&[folder.path()]).await;
-    let events = async || client.json("open", json!({"file": "before.json"})).await["total_events"].clone();
-    assert_eq!(events().await, 20);
+    assert_eq!(client.events_of("before.json").await, 20);
     trace(folder.path(), "before.json", &[100, 101, 102]);
-    assert_eq!(events().await, 12);
+    assert_eq!(client.events_of("before.json").await, 12);
     client.end().await;
 }
 
@@ -415,11 +353,7 @@ async fn standard_output_has_the_protocol_alone_and_the_end_of_the_input_ends_th
 
 #[tokio::test]
 async fn real_traces_are_diagnosed_and_compared() {
-    let corpus = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpus/hta"));
-    if !corpus.is_dir() {
-        println!("skipped (corpus): ../shared/corpus/hta is not there");
-        return;
-    }
+    let Some(corpus) = shared("corpus/hta") else { return };
     let client = Client::of(&[&corpus]).await;
     let file = "trace_diff-control-control.json.gz";
     let opened = client.json("open", json!({"file": file})).await;

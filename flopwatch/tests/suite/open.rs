@@ -3,22 +3,12 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::serve::{Serving, TIMELINE, get, made};
-
-/// A trace of one range of 2.25 µs.
-const TRACE: &str = r#"{"schemaVersion": 1, "traceEvents": [
-    {"ph": "X", "cat": "user_annotation", "name": "epoch", "pid": 7, "tid": 7, "ts": 1000000.5, "dur": 2.25}]}"#;
-
-fn flopwatch(command: &str) -> Command {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
-    program.arg(command);
-    program
-}
+use crate::program::{ONE_RANGE, assert_says, flopwatch, text};
+use crate::serve::{Serving, TIMELINE, get, made, refused, serve};
 
 fn written(folder: &Path, name: &str, content: &[u8]) -> PathBuf {
     let path = folder.join(name);
@@ -34,30 +24,14 @@ fn json_at(url: &str) -> (u16, Value) {
 
 /// `http://ADDRESS` of what is served.
 fn origin(serving: &Serving) -> String {
-    let (address, _) = serving.urls[0]
-        .strip_prefix("http://")
-        .unwrap()
-        .split_once('/')
-        .unwrap();
-    format!("http://{address}")
-}
-
-/// What is served of captures; `last` is the end of the last line that is waited for.
-fn serve(paths: &[&Path], last: &str) -> Serving {
-    Serving::start(flopwatch("serve").args(paths), last)
-}
-
-/// Runs it to its end: a service would go on for ever.
-fn refused(paths: &[&Path]) -> Output {
-    let mut command = Command::new("timeout");
-    command.args(["60", env!("CARGO_BIN_EXE_flopwatch"), "serve"]);
-    command.args(paths).args(["--listen", "127.0.0.1:0"]).output().unwrap()
+    let address = serving.urls[0].strip_prefix("http://").unwrap();
+    format!("http://{}", address.split_once('/').unwrap().0)
 }
 
 #[test]
 fn captures_of_any_format_are_served_together_under_the_names_of_their_files() {
     let folder = tempfile::tempdir().unwrap();
-    let trace = written(folder.path(), "hta_control.json", TRACE.as_bytes());
+    let trace = written(folder.path(), "hta_control.json", ONE_RANGE.as_bytes());
     let serving = serve(
         &[&trace, Path::new(TIMELINE)],
         "captures/synthetic.h5/artifacts/timeline.h5",
@@ -91,7 +65,7 @@ fn captures_of_any_format_are_served_together_under_the_names_of_their_files() {
 #[test]
 fn two_captures_of_a_service_are_compared_and_a_wrong_name_tells_which_there_are() {
     let folder = tempfile::tempdir().unwrap();
-    let trace = written(folder.path(), "after.json", TRACE.as_bytes());
+    let trace = written(folder.path(), "after.json", ONE_RANGE.as_bytes());
     let serving = serve(
         &[Path::new(TIMELINE), &trace],
         "captures/after.json/artifacts/timeline.h5",
@@ -117,7 +91,7 @@ fn two_captures_of_a_service_are_compared_and_a_wrong_name_tells_which_there_are
 fn what_cannot_be_read_is_refused_with_its_reason_before_an_address_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let whole = std::fs::read(TIMELINE).unwrap();
-    let good = written(folder.path(), "good.json", TRACE.as_bytes());
+    let good = written(folder.path(), "good.json", ONE_RANGE.as_bytes());
     let result = folder.path().join("result");
     std::fs::create_dir(&result).unwrap();
     written(&result, "capture.nsys-rep", b"no report");
@@ -131,9 +105,8 @@ fn what_cannot_be_read_is_refused_with_its_reason_before_an_address_is_printed()
         (result, "no format that is read"),
     ] {
         let output = refused(&[&good, &path]);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{message}");
-        assert!(message.contains(words), "{message}");
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert_says(&output, words);
         assert_eq!(output.stdout, b"", "{}", path.display());
     }
 }
@@ -141,12 +114,12 @@ fn what_cannot_be_read_is_refused_with_its_reason_before_an_address_is_printed()
 #[test]
 fn a_folder_serves_each_capture_in_it_and_tells_which_one_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
-    written(folder.path(), "a.json", TRACE.as_bytes());
-    written(folder.path(), "b.json", TRACE.trim_end_matches("]}").as_bytes());
+    written(folder.path(), "a.json", ONE_RANGE.as_bytes());
+    written(folder.path(), "b.json", ONE_RANGE.trim_end_matches("]}").as_bytes());
     written(folder.path(), "cut.sqlite", b"SQLite format 3\0and no more");
     written(folder.path(), "notes.txt", b"no capture");
     let told = folder.path().join("told");
-    let mut command = flopwatch("serve");
+    let mut command = flopwatch(&["serve"]);
     command.arg(folder.path()).stderr(std::fs::File::create(&told).unwrap());
     let serving = Serving::start(&mut command, "captures/b.json/artifacts/timeline.h5");
     let (_, list) = json_at(&format!("{}/v1/captures", origin(&serving)));
@@ -200,7 +173,7 @@ fn open_shows_the_printed_address_in_the_browser_of_the_desktop() {
     let mut path = folder.path().as_os_str().to_owned();
     path.push(":/usr/bin:/bin");
     let open = |more: &[&str]| {
-        let mut command = flopwatch("open");
+        let mut command = flopwatch(&["open"]);
         command.arg(TIMELINE).args(more).env("PATH", &path).env("DISPLAY", ":9");
         Serving::start(&mut command, "timeline.h5")
     };
@@ -220,7 +193,7 @@ fn where_there_is_no_display_open_says_what_to_do_and_serves_all_the_same() {
     }
     let folder = tempfile::tempdir().unwrap();
     let told = folder.path().join("told");
-    let mut command = flopwatch("open");
+    let mut command = flopwatch(&["open"]);
     command.arg(TIMELINE).stderr(std::fs::File::create(&told).unwrap());
     for variable in ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"] {
         command.env_remove(variable);

@@ -8,47 +8,38 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flopwatch_attach::nsys::HostTools;
-use flopwatch_model::Category;
+use flopwatch_model::{Category, Events};
 use flopwatch_pipeline::tools;
 use flopwatch_test_harness::{script, workload};
 use flopwatch_trace::nsys_hdf::ReadLimits;
 use flopwatch_trace::timeline_file;
 
-/// Nsight Systems; a test without one is skipped and says so.
-fn nsys(test: &str) -> Option<HostTools> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let path = std::env::var_os("PATH");
-    let found = tools::find(
-        named("FLOPWATCH_NSYS").as_deref(),
-        named("FLOPWATCH_NSYS_HOST").as_deref(),
-        path.as_ref(),
-    );
-    if let Err(error) = &found {
-        println!("skipped: {test}: {error}");
-    }
-    found.ok()
+use crate::given::nsys;
+use crate::program::{assert_says, flopwatch, stdout, text};
+
+/// `flopwatch record` into a folder with these options, without its command.
+fn record(folder: &Path, options: &[&str]) -> Command {
+    let mut record = flopwatch(&["record", "--no-serve", "--output"]);
+    record.arg(folder).args(options).arg("--");
+    record
 }
 
-fn nsys_is_there(test: &str) -> bool {
-    nsys(test).is_some()
+/// Records the sample workload with these options of its own.
+fn record_workload(folder: &Path, options: &[&str], workload: &str) -> Output {
+    let mut record = record(folder, options);
+    record.arg(workload::program()).args(workload.split(' ')).output().unwrap()
 }
 
-fn flopwatch(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
-    command.args(arguments);
-    command
-}
-
-fn text(output: &Output) -> String {
-    format!(
-        "{}\n{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
+/// The NVTX ranges in the timeline of a result.
+fn ranges(folder: &Path) -> Events {
+    let timeline = timeline_file::read(&folder.join("timeline.h5"), &ReadLimits::default()).unwrap();
+    let mut events = timeline.capture.events;
+    events.remove(&Category::NvtxRange).unwrap()
 }
 
 /// What the workload counted in the end, by process.
-fn counted(stdout: &str) -> BTreeMap<i64, u64> {
+fn counted(output: &Output) -> BTreeMap<i64, u64> {
+    let stdout = stdout(output);
     let field = |line: &str, name: &str| {
         line.split(' ')
             .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
@@ -61,37 +52,20 @@ fn counted(stdout: &str) -> BTreeMap<i64, u64> {
 
 #[test]
 fn every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline() {
-    if !nsys_is_there("every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline") {
+    if nsys().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let output = flopwatch(&["record", "-f"])
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/record.yaml"))
-        .args(["--duration", "20", "--no-serve", "--output"])
-        .arg(folder.path())
-        .arg("--")
-        .arg(workload::program())
-        .args([
-            "--seconds",
-            "2",
-            "--threads",
-            "2",
-            "--processes",
-            "2",
-            "--fail-code",
-            "7",
-        ])
-        .output()
-        .unwrap();
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/record.yaml");
+    let workload = "--seconds 2 --threads 2 --processes 2 --fail-code 7";
+    let output = record_workload(folder.path(), &["-f", manifest, "--duration", "20"], workload);
     // The command's own exit code is ours.
     assert_eq!(output.status.code(), Some(7), "{}", text(&output));
-    let counted = counted(&String::from_utf8_lossy(&output.stdout));
+    let counted = counted(&output);
     assert_eq!(counted.len(), 2, "{}", text(&output));
     let expected: u64 = counted.values().sum();
     assert!(expected > 100, "{expected}");
-    let timeline = timeline_file::read(&folder.path().join("timeline.h5"), &ReadLimits::default()).unwrap();
-    let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap().count();
-    assert_eq!(ranges, expected, "{}", text(&output));
+    assert_eq!(ranges(folder.path()).count(), expected, "{}", text(&output));
     assert!(folder.path().join("summary.json").is_file());
     assert!(
         !folder.path().join("capture.nsys-rep").exists(),
@@ -101,19 +75,14 @@ fn every_range_of_a_program_that_ends_within_the_window_is_in_the_timeline() {
 
 #[test]
 fn a_launch_that_fails_after_its_session_began_costs_nothing() {
-    let Some(tools) = nsys("a_launch_that_fails_after_its_session_began_costs_nothing") else {
-        return;
-    };
+    let Some(tools) = nsys() else { return };
     let folder = tempfile::tempdir().unwrap();
     // Beside the tools: a child sees the folder of the program that it is given, and nothing else
     // of the machine.
     let copied = folder.path().join(tools::TARGET_DIR);
-    let copy = Command::new("cp")
-        .arg("-a")
-        .arg(tools.nsys.parent().unwrap())
-        .arg(&copied)
-        .status();
-    assert!(copy.unwrap().success());
+    let mut copy = Command::new("cp");
+    copy.arg("-a").args([tools.nsys.parent().unwrap(), &copied]);
+    assert!(copy.status().unwrap().success());
     // As the launch of a busy machine does now and then: the session is there, and the launch ends
     // over its semaphore.
     let stumbling = copied.join("nsys-that-stumbles");
@@ -127,9 +96,8 @@ fn a_launch_that_fails_after_its_session_began_costs_nothing() {
         copied.join("nsys").display()
     );
     script::write(&stumbling, &script);
-    let output = flopwatch(&["record", "--duration", "30", "--no-serve", "--output"])
-        .arg(folder.path().join("out"))
-        .arg("--")
+    let out = folder.path().join("out");
+    let output = record(&out, &["--duration", "30"])
         .arg(workload::program())
         .args(["--seconds", "4"])
         .env("FLOPWATCH_NSYS", &stumbling)
@@ -137,43 +105,32 @@ fn a_launch_that_fails_after_its_session_began_costs_nothing() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let expected: u64 = counted(&String::from_utf8_lossy(&output.stdout)).values().sum();
-    let timeline = timeline_file::read(&folder.path().join("out/timeline.h5"), &ReadLimits::default()).unwrap();
-    let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap().count();
-    assert_eq!(ranges, expected);
+    let expected: u64 = counted(&output).values().sum();
+    assert_eq!(ranges(&out).count(), expected);
 }
 
 #[test]
 fn a_program_that_outlives_the_window_runs_on_to_its_own_end() {
-    if !nsys_is_there("a_program_that_outlives_the_window_runs_on_to_its_own_end") {
+    if nsys().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let output = flopwatch(&["record", "--duration", "1", "--no-serve", "--output"])
-        .arg(folder.path())
-        .arg("--")
-        .arg(workload::program())
-        .args(["--seconds", "8"])
-        .output()
-        .unwrap();
+    let output = record_workload(folder.path(), &["--duration", "1"], "--seconds 8");
     // Without a list, nvtx is required of a program that does not use CUDA.
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let total: u64 = counted(&String::from_utf8_lossy(&output.stdout)).values().sum();
-    let timeline = timeline_file::read(&folder.path().join("timeline.h5"), &ReadLimits::default()).unwrap();
-    let ranges = timeline.capture.events.get(&Category::NvtxRange).unwrap().count();
+    let total: u64 = counted(&output).values().sum();
+    let ranges = ranges(folder.path()).count();
     assert!(0 < ranges && ranges < total, "{ranges} of {total}");
 }
 
 #[test]
 fn what_a_command_starts_after_its_window_runs_as_without_record() {
-    if !nsys_is_there("what_a_command_starts_after_its_window_runs_as_without_record") {
+    if nsys().is_none() {
         return;
     }
     let (folder, tmp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let out = folder.path().join("out");
-    let output = flopwatch(&["record", "--duration", "1", "--no-serve", "--output"])
-        .arg(&out)
-        .arg("--")
+    let output = record(&out, &["--duration", "1"])
         // The session is gone once the results are there.
         .args(["sh", "-c"])
         .arg("for i in $(seq 600); do [ -e \"$0\" ] && break; sleep 0.1; done; ls / >/dev/null; echo ls $?")
@@ -181,14 +138,14 @@ fn what_a_command_starts_after_its_window_runs_as_without_record() {
         .env("TMPDIR", tmp.path())
         .output()
         .unwrap();
-    assert!(text(&output).contains("ls 0"), "{}", text(&output));
+    assert_says(&output, "ls 0");
     let left: Vec<_> = std::fs::read_dir(tmp.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
 fn a_program_without_events_fails_and_names_the_empty_category() {
-    if !nsys_is_there("a_program_without_events_fails_and_names_the_empty_category") {
+    if nsys().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -198,24 +155,20 @@ fn a_program_without_events_fails_and_names_the_empty_category() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("holds no events of nvtx"), "{}", text(&output));
-    assert!(text(&output).contains("--require"), "{}", text(&output));
+    assert_says(&output, "holds no events of nvtx");
+    assert_says(&output, "--require");
 }
 
 #[test]
 fn a_program_that_is_not_there_is_named() {
-    if !nsys_is_there("a_program_that_is_not_there_is_named") {
+    if nsys().is_none() {
         return;
     }
     let output = flopwatch(&["record", "--no-serve", "--", "no-such-program"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output).contains("no-such-program: no such program"),
-        "{}",
-        text(&output)
-    );
+    assert_says(&output, "no-such-program: no such program");
 }
 
 #[test]
@@ -224,7 +177,7 @@ fn without_nsight_systems_it_says_what_to_install() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output).contains("nsight-systems-target"), "{}", text(&output));
+    assert_says(&output, "nsight-systems-target");
 }
 
 #[test]
@@ -239,20 +192,13 @@ fn an_earlier_recording_is_kept_unless_told_and_the_program_does_not_start() {
     }
     std::fs::create_dir(at("out")).unwrap();
     std::fs::write(at("out/timeline.h5"), "kept").unwrap();
-    let output = flopwatch(&["record", "--no-serve", "--nsys"])
-        .arg(&tools[0])
-        .arg("--output")
-        .arg(at("out"))
+    let output = record(&at("out"), &["--nsys", tools[0].to_str().unwrap()])
         .arg("touch")
         .arg(at("ran"))
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let message = text(&output);
-    assert!(
-        message.contains("holds timeline.h5 of an earlier recording: --force"),
-        "{message}"
-    );
+    assert_says(&output, "holds timeline.h5 of an earlier recording: --force");
     assert!(!at("ran").exists());
     assert_eq!(std::fs::read_to_string(at("out/timeline.h5")).unwrap(), "kept");
 }
@@ -261,11 +207,8 @@ fn an_earlier_recording_is_kept_unless_told_and_the_program_does_not_start() {
 fn a_manifest_with_an_unknown_field_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let manifest = folder.path().join("session.yaml");
-    std::fs::write(
-        &manifest,
-        "apiVersion: flopwatch.dev/v1alpha1\nkind: ProfilingSession\nspec: {seconds: 5}\n",
-    )
-    .unwrap();
+    let text = "apiVersion: flopwatch.dev/v1alpha1\nkind: ProfilingSession\nspec: {seconds: 5}\n";
+    std::fs::write(&manifest, text).unwrap();
     let marker = folder.path().join("ran");
     let output = flopwatch(&["record", "-f"])
         .arg(&manifest)
@@ -274,11 +217,7 @@ fn a_manifest_with_an_unknown_field_is_refused_before_anything_runs() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output).contains("unknown field spec.seconds"),
-        "{}",
-        text(&output)
-    );
+    assert_says(&output, "unknown field spec.seconds");
     assert!(!marker.exists());
 }
 
@@ -294,7 +233,7 @@ const SIGNALS: [&str; 3] = ["sh", "-c", "grep -E '^Sig(Blk|Ign):' /proc/self/sta
 
 #[test]
 fn a_command_finds_the_signals_as_without_record() {
-    if !nsys_is_there("a_command_finds_the_signals_as_without_record") {
+    if nsys().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -321,10 +260,9 @@ fn a_command_finds_the_signals_as_without_record() {
 
 /// The masks that [`SIGNALS`] says, without the two signals that the C library keeps for itself.
 fn masks(output: &Output) -> Vec<u64> {
-    let text = String::from_utf8_lossy(&output.stdout);
-    let masks = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("Sig")?.split_whitespace().nth(1));
+    let text = stdout(output);
+    let lines = text.lines();
+    let masks = lines.filter_map(|line| line.strip_prefix("Sig")?.split_whitespace().nth(1));
     masks
         .map(|mask| u64::from_str_radix(mask, 16).unwrap() & !(0b11 << 31))
         .collect()
@@ -334,14 +272,14 @@ fn masks(output: &Output) -> Vec<u64> {
 /// own (whoever waits in the dead list holds it, and the lists of other tests are not dead), after
 /// `prepare` has put a list there for which every process of the profiler waits for ever; `$LIST`
 /// is its path. The last line of its output is what lies in `/dev/shm` then.
-fn record_over_a_dead_list(test: &str, prepare: &str) -> Option<Output> {
-    let tools = nsys(test)?;
+fn record_over_a_dead_list(prepare: &str) -> Option<Output> {
+    let tools = nsys()?;
     if !nix::unistd::geteuid().is_root() {
-        println!("skipped: {test}: a /dev/shm of its own needs root");
+        println!("skipped: a /dev/shm of its own needs root");
         return None;
     }
     let message = Command::new(&tools.nsys).arg("--version").output().unwrap();
-    let message = String::from_utf8_lossy(&message.stdout).into_owned();
+    let message = stdout(&message);
     let version = flopwatch_attach::nsys::parse_version(&message).and_then(flopwatch_launcher::manager_lock::version);
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
@@ -367,31 +305,28 @@ fn record_over_a_dead_list(test: &str, prepare: &str) -> Option<Output> {
     Some(output)
 }
 
+/// Records over a dead list, which is made anew.
+fn a_dead_list_is_made_anew(prepare: &str) {
+    if let Some(output) = record_over_a_dead_list(prepare) {
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        assert_says(&output, "in /dev/shm:\n");
+    }
+}
+
 #[test]
 fn a_list_that_never_answers_and_that_nobody_uses_is_made_anew() {
-    let test = "a_list_that_never_answers_and_that_nobody_uses_is_made_anew";
-    let Some(output) = record_over_a_dead_list(test, "") else {
-        return;
-    };
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    assert!(text(&output).contains("in /dev/shm:\n"), "{}", text(&output));
+    a_dead_list_is_made_anew("");
 }
 
 #[test]
 fn a_list_in_which_everybody_waits_for_ever_is_made_anew_though_somebody_uses_it() {
-    let test = "a_list_in_which_everybody_waits_for_ever_is_made_anew_though_somebody_uses_it";
-    let Some(output) = record_over_a_dead_list(test, "sleep 40 7<>$LIST >/dev/null 2>&1 &") else {
-        return;
-    };
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    assert!(text(&output).contains("in /dev/shm:\n"), "{}", text(&output));
+    a_dead_list_is_made_anew("sleep 40 7<>$LIST >/dev/null 2>&1 &");
 }
 
 #[test]
 fn a_dead_list_that_cannot_be_removed_is_named_with_its_users() {
-    let test = "a_dead_list_that_cannot_be_removed_is_named_with_its_users";
     let prepare = "mount --bind $LIST $LIST; sleep 40 7<>$LIST >/dev/null 2>&1 &";
-    let Some(output) = record_over_a_dead_list(test, prepare) else {
+    let Some(output) = record_over_a_dead_list(prepare) else {
         return;
     };
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
@@ -401,7 +336,7 @@ fn a_dead_list_that_cannot_be_removed_is_named_with_its_users() {
         "(sleep)",
         "in /dev/shm: NSys-",
     ] {
-        assert!(text(&output).contains(message), "{message}: {}", text(&output));
+        assert_says(&output, message);
     }
 }
 
@@ -411,34 +346,17 @@ fn two_steps_are_recorded(tools: &HostTools) {
     let manifest = folder.path().join("manifest.yaml");
     let spec = "apiVersion: flopwatch.dev/v1alpha1\nkind: ProfilingSession\nspec:\n  outputs: [Timeline, Raw]\n";
     std::fs::write(&manifest, spec).unwrap();
-    let output = flopwatch(&[
-        "record",
-        "--duration",
-        "20",
-        "--no-serve",
-        "--capture-range",
-        "nvtx:step,x2",
-    ])
-    .arg("--nsys")
-    .arg(&tools.nsys)
-    .arg("--nsys-host")
-    .arg(tools.importer.parent().unwrap())
-    .arg("-f")
-    .arg(&manifest)
-    .arg("--output")
-    .arg(folder.path())
-    .arg("--")
-    .arg(workload::program())
+    let (manifest, nsys) = (manifest.to_str().unwrap(), tools.nsys.to_str().unwrap());
+    let host = tools.importer.parent().unwrap().to_str().unwrap();
+    let range = ["--duration", "20", "--capture-range", "nvtx:step,x2"];
+    let options = [&range[..], &["--nsys", nsys, "--nsys-host", host, "-f", manifest]].concat();
     // By their count: a newer version may take seconds until the first range of a program begins.
-    .args(["--ranges", "160", "--range-micros", "30000"])
-    .output()
-    .unwrap();
+    let output = record_workload(folder.path(), &options, "--ranges 160 --range-micros 30000");
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     for report in ["capture.nsys-rep", "capture.2.nsys-rep"] {
         assert!(folder.path().join(report).is_file(), "{report}: {}", text(&output));
     }
-    let timeline = timeline_file::read(&folder.path().join("timeline.h5"), &ReadLimits::default()).unwrap();
-    let events = &timeline.capture.events[&Category::NvtxRange];
+    let events = ranges(folder.path());
     let starts = |name: &str| -> Vec<u64> {
         let of_name = (0..events.len()).filter(|at| events.name_of(*at) == name);
         of_name.map(|at| events.start_ns[at]).collect()
@@ -457,7 +375,7 @@ fn two_steps_are_recorded(tools: &HostTools) {
 
 #[test]
 fn ranges_of_a_command_become_one_timeline() {
-    if let Some(tools) = nsys("ranges_of_a_command_become_one_timeline") {
+    if let Some(tools) = nsys() {
         two_steps_are_recorded(&tools);
     }
 }
@@ -475,29 +393,12 @@ fn ranges_of_a_command_become_one_timeline_with_a_newer_version_too() {
 
 #[test]
 fn a_range_that_a_command_never_begins_is_no_success() {
-    if !nsys_is_there("a_range_that_a_command_never_begins_is_no_success") {
+    if nsys().is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let output = flopwatch(&[
-        "record",
-        "--duration",
-        "5",
-        "--no-serve",
-        "--capture-range",
-        "nvtx:nowhere",
-        "--output",
-    ])
-    .arg(folder.path())
-    .arg("--")
-    .arg(workload::program())
-    .args(["--seconds", "1"])
-    .output()
-    .unwrap();
+    let options = ["--duration", "5", "--capture-range", "nvtx:nowhere"];
+    let output = record_workload(folder.path(), &options, "--seconds 1");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    assert!(
-        text(&output).contains("did not begin the NVTX range \"nowhere\""),
-        "{}",
-        text(&output)
-    );
+    assert_says(&output, "did not begin the NVTX range \"nowhere\"");
 }

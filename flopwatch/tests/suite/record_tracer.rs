@@ -18,6 +18,8 @@ use flopwatch_trace::timeline_file;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::program::{flopwatch, stderr, stdout};
+
 /// How long something may take that takes a moment.
 const RESULTS_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -36,9 +38,8 @@ fn program(rig: &Rig) -> Vec<OsString> {
 
 /// `flopwatch record` of a command by the tracer; its results go to a folder of the rig.
 fn record(rig: &Rig, options: &[&str], command: &[OsString]) -> Command {
-    let mut record = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
+    let mut record = flopwatch(&["record", "--profiler", "cuda", "--no-serve", "--cupti"]);
     record
-        .args(["record", "--profiler", "cuda", "--no-serve", "--cupti"])
         .arg(rig.path("own"))
         .arg("--output")
         .arg(rig.path("out"))
@@ -49,11 +50,24 @@ fn record(rig: &Rig, options: &[&str], command: &[OsString]) -> Command {
     record
 }
 
+/// Starts the record of a program of the rig, which begins CUDA then.
+fn begun(record: Command) -> Program {
+    let mut command = Program::of(record);
+    assert_eq!(command.ask("init"), "init 0");
+    command
+}
+
+/// The same of the rig's own program, with a CUPTI that does so.
+fn begun_with(rig: &Rig, cupti: &str) -> Program {
+    let mut record = record(rig, &[], &program(rig));
+    record.env("FLOPWATCH_FAKE_CUPTI", cupti);
+    begun(record)
+}
+
 /// `flopwatch record` of the programs that share a file.
 fn attach(file: &Path, output: &Path, seconds: &str) -> Command {
-    let mut record = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
+    let mut record = flopwatch(&["record", "--no-serve", "--duration", seconds, "--attach-file"]);
     record
-        .args(["record", "--no-serve", "--duration", seconds, "--attach-file"])
         .arg(file)
         .arg("--output")
         .arg(output)
@@ -124,8 +138,7 @@ fn a_recording_holds_as_many_kernels_as_the_command_counted_and_passes_its_exit_
         "apiVersion: flopwatch.dev/v1alpha1\nkind: ProfilingSession\nspec:\n  outputs: [Timeline, Summary, Raw]\n";
     std::fs::write(&manifest, spec).unwrap();
     let options = ["--duration", "5", "-f", manifest.to_str().unwrap()];
-    let mut command = Program::of(record(&rig, &options, &program(&rig)));
-    assert_eq!(command.ask("init"), "init 0");
+    let mut command = begun(record(&rig, &options, &program(&rig)));
     let expected = launch(&mut command, 1000);
     wait_for_results(&rig);
     // The window is over, and the command runs on; what the recording says is on its output too.
@@ -146,21 +159,19 @@ fn a_recording_holds_as_many_kernels_as_the_command_counted_and_passes_its_exit_
     );
 
     // What was drained is a file like any other.
-    let output = Command::new(env!("CARGO_BIN_EXE_flopwatch"))
-        .args(["convert", "--quiet"])
+    let output = flopwatch(&["convert", "--quiet"])
         .arg(rig.path("out/capture.cuda-trace"))
         .arg(rig.path("again.h5"))
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = stdout(&output);
     assert!(text.ends_with(&format!(": {expected} events\n")), "{text}");
 }
 
 #[test]
 fn a_command_without_a_duration_is_recorded_until_its_end() {
     let rig = Rig::new(1300);
-    let mut command = Program::of(record(&rig, &[], &program(&rig)));
-    assert_eq!(command.ask("init"), "init 0");
+    let mut command = begun(record(&rig, &[], &program(&rig)));
     let expected = launch(&mut command, 1000);
     // CUPTI is asked for records twenty times a second.
     std::thread::sleep(Duration::from_millis(500));
@@ -176,10 +187,7 @@ fn a_command_without_a_duration_is_recorded_until_its_end() {
 fn what_cupti_still_had_of_a_program_that_ended_is_told() {
     // A flush gives nothing back: full buffers come alone.
     let rig = Rig::new(1305);
-    let mut line = record(&rig, &[], &program(&rig));
-    line.env("FLOPWATCH_FAKE_CUPTI", "keep=1");
-    let mut command = Program::of(line);
-    assert_eq!(command.ask("init"), "init 0");
+    let mut command = begun_with(&rig, "keep=1");
     let counted = launch(&mut command, 20_000);
     let (status, errors) = ended(command);
     assert_eq!(status.code(), Some(0), "{errors}");
@@ -198,10 +206,7 @@ fn what_cupti_still_had_of_a_program_that_ended_is_told() {
     );
     // Of a program that does less than fills one, nothing is there.
     let rig = Rig::new(1305);
-    let mut line = record(&rig, &[], &program(&rig));
-    line.env("FLOPWATCH_FAKE_CUPTI", "keep=1");
-    let mut command = Program::of(line);
-    assert_eq!(command.ask("init"), "init 0");
+    let mut command = begun_with(&rig, "keep=1");
     launch(&mut command, 5);
     let (status, errors) = ended(command);
     assert_eq!(status.code(), Some(1), "{errors}");
@@ -231,10 +236,7 @@ fn a_program_that_is_killed_in_its_window_keeps_its_records() {
 #[test]
 fn a_program_that_refuses_is_told_at_once_with_who_has_the_subscription() {
     let rig = Rig::new(1305);
-    let mut line = record(&rig, &[], &program(&rig));
-    line.env("FLOPWATCH_FAKE_CUPTI", "subscribe=39");
-    let mut command = Program::of(line);
-    assert_eq!(command.ask("init"), "init 0");
+    let mut command = begun_with(&rig, "subscribe=39");
     let lines = lines(&mut command);
     let mut said = std::iter::repeat_with(|| lines.recv_timeout(RESULTS_TIMEOUT).unwrap());
     let told = said.find(|line| line.contains("is not recorded: another tool has CUPTI's one subscription"));
@@ -280,13 +282,9 @@ fn ranges_and_kernels_of_a_command_are_on_one_timeline() {
     let rig = Rig::new(1305);
     let script = "\"$1\" --seconds 1 >/dev/null & shift; exec \"$@\"";
     let shell = ["sh", "-c", script, "sh"].map(OsString::from);
-    let line = shell
-        .into_iter()
-        .chain([workload::program().into()])
-        .chain(program(&rig));
-    let line: Vec<OsString> = line.collect();
-    let mut command = Program::of(record(&rig, &["--duration", "6"], &line));
-    assert_eq!(command.ask("init"), "init 0");
+    let line = shell.into_iter().chain([workload::program().into()]);
+    let line: Vec<OsString> = line.chain(program(&rig)).collect();
+    let mut command = begun(record(&rig, &["--duration", "6"], &line));
     launch(&mut command, 100);
     wait_for_results(&rig);
     let (status, errors) = ended(command);
@@ -301,15 +299,10 @@ fn ranges_and_kernels_of_a_command_are_on_one_timeline() {
 
 /// What `flopwatch` says of the timeline of a rig.
 fn said(rig: &Rig, command: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_flopwatch"))
-        .args(command)
-        .arg("--quiet")
-        .arg(rig.path("out/timeline.h5"))
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {errors}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let mut said = flopwatch(command);
+    let output = said.arg("--quiet").arg(rig.path("out/timeline.h5")).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", stderr(&output));
+    stdout(&output)
 }
 
 #[test]
@@ -391,7 +384,7 @@ fn a_file_that_is_none_of_a_running_program_is_refused_with_its_reason() {
     let rig = Rig::new(1305);
     let refused = |file: &Path, expected: &str| {
         let output = attach(file, &rig.path("out"), "1").output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let errors = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(errors.contains(expected), "{expected}: {errors}");
         assert!(!rig.path("out/timeline.h5").exists());

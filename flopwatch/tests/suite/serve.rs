@@ -1,13 +1,18 @@
 //! Serves a timeline as a person would, and opens what it printed in a browser; and the viewer
 //! alone, onto which captures are dropped.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use flopwatch_test_harness::BrowserTurn;
+use serde_json::Value;
+
+use crate::given::{nsys, shared};
+use crate::program::{ONE_RANGE, assert_says, flopwatch, stderr, stdout};
 
 /// A timeline of 7000 events, made by `flopwatch-trace-bench`.
 pub(crate) const TIMELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data/synthetic.h5");
@@ -20,16 +25,12 @@ pub(crate) struct Serving {
 
 impl Serving {
     fn of(file: &Path) -> Self {
-        Self::start(
-            Command::new(env!("CARGO_BIN_EXE_flopwatch")).arg("serve").arg(file),
-            "timeline.h5",
-        )
+        serve(&[file], "timeline.h5")
     }
 
     /// The viewer alone, with its temporary files in a folder.
     fn bare(folder: &Path) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
-        Self::start(command.arg("serve").env("TMPDIR", folder), "/v1/captures")
+        Self::start(flopwatch(&["serve"]).env("TMPDIR", folder), "/v1/captures")
     }
 
     /// Reads what is printed until a line, not that of the viewer, ends so.
@@ -51,9 +52,7 @@ impl Serving {
         }
         Self { child, urls }
     }
-}
 
-impl Serving {
     /// Ends it as a person would.
     fn end(mut self) {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
@@ -67,6 +66,37 @@ impl Drop for Serving {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// What is served of captures; `last` is the end of the last line that is waited for.
+pub(crate) fn serve(paths: &[&Path], last: &str) -> Serving {
+    Serving::start(flopwatch(&["serve"]).args(paths), last)
+}
+
+/// Runs it to its end: a service would go on for ever.
+pub(crate) fn refused(paths: &[&Path]) -> Output {
+    let mut command = Command::new("timeout");
+    command.args(["60", env!("CARGO_BIN_EXE_flopwatch"), "serve"]);
+    command.args(paths).args(["--listen", "127.0.0.1:0"]).output().unwrap()
+}
+
+/// Node, which drives a browser.
+fn node() -> Option<OsString> {
+    let node = std::env::var_os("FLOPWATCH_NODE");
+    if node.is_none() {
+        println!("skipped: FLOPWATCH_NODE names no Node that would drive a browser");
+    }
+    node
+}
+
+/// What a script of the viewer's says of the page at an address.
+fn browse<A: AsRef<OsStr>>(node: &OsStr, script: &str, url: &str, arguments: impl IntoIterator<Item = A>) -> String {
+    let script = format!("{}/../web/tests/{script}", env!("CARGO_MANIFEST_DIR"));
+    let _turn = BrowserTurn::take();
+    let mut command = Command::new(node);
+    let output = command.args([script.as_str(), url]).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}\n{}", stdout(&output), stderr(&output));
+    stdout(&output)
 }
 
 /// The status and the body of what is at an address.
@@ -101,7 +131,7 @@ fn every_form_of_a_timeline_is_made_by_a_child_and_holds_the_same_events() {
     flate2::read::GzDecoder::new(form("timeline.json.gz").as_slice())
         .read_to_string(&mut trace)
         .unwrap();
-    let trace: serde_json::Value = serde_json::from_str(&trace).unwrap();
+    let trace: Value = serde_json::from_str(&trace).unwrap();
     let of_phase = |phase: &str| {
         let entries = trace["traceEvents"].as_array().unwrap().iter();
         entries.filter(|entry| entry["ph"] == phase).count()
@@ -109,7 +139,7 @@ fn every_form_of_a_timeline_is_made_by_a_child_and_holds_the_same_events() {
     assert_eq!((of_phase("X"), of_phase("C")), (events, samples));
 
     let (_, earliest) = get(&format!("{capture}analyses/earliest-events"));
-    let document: serde_json::Value = serde_json::from_slice(&earliest).unwrap();
+    let document: Value = serde_json::from_slice(&earliest).unwrap();
     assert_eq!(document["events"].as_array().unwrap().len(), events);
     assert_eq!(document["total_events"], events);
 
@@ -135,7 +165,7 @@ fn counters_of_kernels_are_made_by_a_child_of_what_nsight_compute_printed() {
         let timeline = serving.urls.last().unwrap();
         let capture = timeline.strip_suffix("artifacts/timeline.h5").unwrap();
         let (status, body) = get(&format!("{capture}analyses/kernel-counters"));
-        (status, serde_json::from_slice::<serde_json::Value>(&body).unwrap())
+        (status, serde_json::from_slice::<Value>(&body).unwrap())
     };
     let (status, found) = counters(&Serving::of(&page));
     assert_eq!(status, 200, "{found}");
@@ -144,27 +174,12 @@ fn counters_of_kernels_are_made_by_a_child_of_what_nsight_compute_printed() {
     assert_eq!((status, &problem["reason"]), (404, &serde_json::json!("NotCaptured")));
 }
 
-/// A capture of somebody else's, where the corpus is.
-fn corpus(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/corpus")
-        .join(name);
-    let there = path.is_file();
-    if !there {
-        println!("skipped (corpus): ../shared/corpus/{name} is not there");
-    }
-    there.then_some(path)
-}
-
 /// What `nsys export` makes of a report.
 fn exported(nsys: &Path, report: &Path, folder: &Path) -> PathBuf {
     let (copy, export) = (folder.join("report.qdrep"), folder.join("report.h5"));
     std::fs::copy(report, &copy).unwrap();
     let mut command = Command::new(nsys);
-    command
-        .args(["export", "--type", "hdf", "--output"])
-        .arg(&export)
-        .arg(&copy);
+    command.args(["export", "--type", "hdf", "--output"]).args([&export, &copy]);
     assert!(command.output().unwrap().status.success());
     export
 }
@@ -187,18 +202,13 @@ fn timeline_of(serving: &Serving, name: &str) -> (String, String) {
     (format!("{base}timeline.h5"), format!("{base}timeline.csv"))
 }
 
-fn serve_folder(folder: &Path, last: &str) -> Serving {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
-    Serving::start(command.arg("serve").arg(folder), last)
-}
-
 #[test]
 fn the_timeline_of_metrics_that_were_kept_alone_is_made_by_a_child() {
     let folder = tempfile::tempdir().unwrap();
     let samples = r#"{"window_start_utc_ns": 1000, "window_ns": 500, "missed": 0, "series": [{"source": "nvml", "device": "gpu0",
         "metric": "power_watts", "unit": "W", "t_utc_ns": [1000, 1250], "value": [100.0, 250.5]}]}"#;
     std::fs::write(folder.path().join("samples.json"), samples).unwrap();
-    let serving = serve_folder(folder.path(), "samples.json");
+    let serving = serve(&[folder.path()], "samples.json");
     let (timeline, _) = timeline_of(&serving, "samples.json");
     let (status, body) = made(&timeline);
     assert!(
@@ -214,9 +224,9 @@ fn the_timeline_of_metrics_that_were_kept_alone_is_made_by_a_child() {
     );
     // One that no child can read says so.
     std::fs::write(folder.path().join("samples.json"), "{").unwrap();
-    let serving = serve_folder(folder.path(), "samples.json");
+    let serving = serve(&[folder.path()], "samples.json");
     let (status, body) = made(&timeline_of(&serving, "samples.json").0);
-    let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let problem: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(
         (status, &problem["reason"]),
         (500, &serde_json::json!("ConversionFailed"))
@@ -227,20 +237,17 @@ fn the_timeline_of_metrics_that_were_kept_alone_is_made_by_a_child() {
 
 #[test]
 fn the_timeline_of_a_report_that_was_kept_alone_is_made_once_for_all_who_ask() {
-    let Some(report) = corpus("gpubootcamp-jacobi/jacobi_report.qdrep") else {
+    let Some(report) = shared("corpus/gpubootcamp-jacobi/jacobi_report.qdrep") else {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
     std::fs::copy(report, folder.path().join("capture.nsys-rep")).unwrap();
-    let serving = serve_folder(folder.path(), "capture.nsys-rep");
+    let serving = serve(&[folder.path()], "capture.nsys-rep");
     let (timeline, events) = timeline_of(&serving, "capture.nsys-rep");
-    let asking: Vec<_> = (0..4)
-        .map(|_| {
-            let timeline = timeline.clone();
-            std::thread::spawn(move || made(&timeline))
-        })
-        .collect();
-    let answers: Vec<_> = asking.into_iter().map(|one| one.join().unwrap()).collect();
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let asking = [(); 4].map(|()| scope.spawn(|| made(&timeline)));
+        asking.into_iter().map(|one| one.join().unwrap()).collect()
+    });
     for (status, body) in &answers {
         assert!(
             *status == 200 && body.starts_with(b"\x89HDF"),
@@ -257,21 +264,15 @@ fn the_timeline_of_a_report_that_was_kept_alone_is_made_once_for_all_who_ask() {
 
 #[test]
 fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
-    let Some(node) = std::env::var_os("FLOPWATCH_NODE") else {
-        println!("skipped: FLOPWATCH_NODE names no Node that would drive a browser");
-        return;
-    };
+    let Some(node) = node() else { return };
     let (own, temporary) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let write = |name: &str, text: &str| {
         let path = own.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     };
-    let event =
-        r#"{"ph": "X", "cat": "user_annotation", "name": "epoch", "pid": 7, "tid": 7, "ts": 1000000.5, "dur": 2.25}"#;
-    let document = format!(r#"{{"schemaVersion": 1, "traceEvents": [{event}]}}"#);
     let mut files = vec![
-        (write("trace.json", &document), "\"annotation\":1"),
+        (write("trace.json", ONE_RANGE), "\"annotation\":1"),
         (write("notes.txt", "no capture"), "no format that is read"),
         (
             write("cut.sqlite", "SQLite format 3\0and no more"),
@@ -287,32 +288,17 @@ fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
         // Newer than any nsys that is installed.
         ("torchcodec/torchcodec_report1.nsys-rep", "\"cuda_kernel\":"),
     ] {
-        files.extend(corpus(name).map(|path| (path, words)));
+        files.extend(shared(&format!("corpus/{name}")).map(|path| (path, words)));
     }
-    match std::env::var_os("FLOPWATCH_NSYS")
-        .map(PathBuf::from)
-        .filter(|path| path.is_file())
+    if let Some(tools) = nsys()
+        && let Some(report) = shared("corpus/gpubootcamp-jacobi/jacobi_report.qdrep")
     {
-        Some(nsys) => {
-            if let Some(report) = corpus("gpubootcamp-jacobi/jacobi_report.qdrep") {
-                files.push((exported(&nsys, &report, own.path()), "\"cuda_kernel\":1001"));
-            }
-        }
-        None => println!("skipped: FLOPWATCH_NSYS names no Nsight Systems"),
+        files.push((exported(&tools.nsys, &report, own.path()), "\"cuda_kernel\":1001"));
     }
     // Something that is shown is the last one.
-    files.push((write("last.json", &document), "\"annotation\":1"));
+    files.push((write("last.json", ONE_RANGE), "\"annotation\":1"));
     let serving = Serving::bare(temporary.path());
-    let _turn = BrowserTurn::take();
-    let output = Command::new(node)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/dropped.mjs"))
-        .arg(serving.urls.first().unwrap())
-        .args(files.iter().map(|(path, _)| path))
-        .output()
-        .unwrap();
-    let message = String::from_utf8_lossy(&output.stdout);
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{message}\n{complaints}");
+    let message = browse(&node, "dropped.mjs", &serving.urls[0], files.iter().map(|(path, _)| path));
     let told: Vec<&str> = message.lines().collect();
     assert_eq!(
         (told.len(), told.last().copied()),
@@ -328,12 +314,8 @@ fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
         );
     }
     // What was dropped is gone at once, the rest with the program.
-    let inside = std::fs::read_dir(temporary.path())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let mut entries = std::fs::read_dir(temporary.path()).unwrap();
+    let inside = entries.next().unwrap().unwrap().path();
     assert_eq!(std::fs::read_dir(inside.join("dropped")).unwrap().count(), 0);
     serving.end();
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
@@ -344,45 +326,23 @@ fn a_file_of_a_served_folder_that_leads_elsewhere_is_refused() {
     let (folder, secret) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
     std::fs::write(secret.path(), "secret").unwrap();
     let timeline = folder.path().join("timeline.h5");
-    let serve = || {
-        // A service would go on for ever.
-        let mut command = Command::new("timeout");
-        command.args(["30", env!("CARGO_BIN_EXE_flopwatch"), "serve"]);
-        command.arg(folder.path()).args(["--listen", "127.0.0.1:0"]);
-        let output = command.output().unwrap();
-        (
-            output.status.code(),
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        )
+    let refused = |words: &str| {
+        let output = refused(&[folder.path()]);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert_says(&output, words);
+        std::fs::remove_file(&timeline).unwrap();
     };
     std::os::unix::fs::symlink(secret.path(), &timeline).unwrap();
-    let (code, message) = serve();
-    assert!(
-        code == Some(1) && message.contains("timeline.h5: is a symbolic link"),
-        "{message}"
-    );
-    std::fs::remove_file(&timeline).unwrap();
+    refused("timeline.h5: is a symbolic link");
     std::fs::hard_link(secret.path(), &timeline).unwrap();
-    let (code, message) = serve();
-    assert!(
-        code == Some(1) && message.contains("timeline.h5: has 2 names"),
-        "{message}"
-    );
-    std::fs::remove_file(&timeline).unwrap();
+    refused("timeline.h5: has 2 names");
     nix::unistd::mkfifo(&timeline, nix::sys::stat::Mode::S_IRUSR).unwrap();
-    let (code, message) = serve();
-    assert!(
-        code == Some(1) && message.contains("timeline.h5: is a pipe"),
-        "{message}"
-    );
+    refused("timeline.h5: is a pipe");
 }
 
 #[test]
 fn the_printed_address_shows_the_timeline_in_a_browser() {
-    let Some(node) = std::env::var_os("FLOPWATCH_NODE") else {
-        println!("skipped: FLOPWATCH_NODE names no Node that would drive a browser");
-        return;
-    };
+    let Some(node) = node() else { return };
     let serving = Serving::of(Path::new(TIMELINE));
     let url = serving.urls.first().unwrap();
     assert!(
@@ -390,15 +350,7 @@ fn the_printed_address_shows_the_timeline_in_a_browser() {
         "the program was built without the viewer: {:?}",
         serving.urls
     );
-    let _turn = BrowserTurn::take();
-    let output = Command::new(node)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/served.mjs"))
-        .arg(url)
-        .output()
-        .unwrap();
-    let message = String::from_utf8_lossy(&output.stdout);
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{message}\n{complaints}");
+    let message = browse(&node, "served.mjs", url, [""; 0]);
     for line in [
         "synthetic – Timeline – Flopwatch, kernels: 6000, drawn: true",
         "dropped file: open",
@@ -419,28 +371,12 @@ fn analyses_are_shown_with_the_figures_of_their_json_on_screen_from_a_disk_and_o
         "iterations",
         "profiler-kernels",
     ];
-    let Some(node) = std::env::var_os("FLOPWATCH_NODE") else {
-        println!("skipped: FLOPWATCH_NODE names no Node that would drive a browser");
-        return;
-    };
+    let Some(node) = node() else { return };
     let serving = Serving::of(Path::new(TIMELINE));
-    let _turn = BrowserTurn::take();
-    let output = Command::new(node)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/analyses.mjs"))
-        .arg(serving.urls.first().unwrap())
-        .args(NAMES)
-        .output()
-        .unwrap();
-    let message = String::from_utf8_lossy(&output.stdout);
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{message}\n{complaints}");
+    let message = browse(&node, "analyses.mjs", &serving.urls[0], NAMES);
     for name in NAMES {
-        assert!(
-            message
-                .lines()
-                .any(|line| line.starts_with(&format!("{name}: ")) && line.ends_with(" cells")),
-            "{message}"
-        );
+        let is_told = |line: &str| line.starts_with(&format!("{name}: ")) && line.ends_with(" cells");
+        assert!(message.lines().any(is_told), "{message}");
     }
     assert!(!message.contains("no row has a place"), "{message}");
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::program::{run_in, stdout};
+
 /// Runs the program with these words on a terminal of 60 columns; `None` where there is no
 /// `script`.
 fn on_terminal(folder: &Path, words: &str, environment: &[(&str, &str)]) -> Option<String> {
@@ -19,7 +21,7 @@ fn on_terminal(folder: &Path, words: &str, environment: &[(&str, &str)]) -> Opti
         println!("skipped: there is no script(1)");
         return None;
     };
-    Some(String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n"))
+    Some(stdout(&output).replace("\r\n", "\n"))
 }
 
 /// The text without its colors.
@@ -59,12 +61,7 @@ fn tables_fit_the_terminal_in_color_and_a_pipe_gets_everything() {
         let black = on_terminal(folder.path(), &words, &[("NO_COLOR", "1")]).unwrap();
         assert!(!black.contains('\u{1b}'), "{command}: {black:?}");
         let wide = on_terminal(folder.path(), &format!("{words} --wide"), &[]).unwrap();
-        let piped = Command::new(env!("CARGO_BIN_EXE_flopwatch"))
-            .args(words.split(' '))
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
-        let piped = String::from_utf8_lossy(&piped.stdout);
+        let piped = stdout(&run_in(folder.path(), &words.split(' ').collect::<Vec<_>>()));
         assert!(!piped.contains('\u{1b}'), "{command}: {piped:?}");
         for (name, _) in &kernels {
             assert!(wide.contains(name) && piped.contains(name), "{command}: {wide}{piped}");

@@ -77,6 +77,10 @@ const fn told(what: &'static str, figure: &'static str, unit: Unit) -> Budget {
     }
 }
 
+const fn told_ms(what: &'static str, figure: &'static str) -> Budget {
+    told(what, figure, Unit::Milliseconds)
+}
+
 const SCRIPTS: Budget = asked("scripts, gzip", "scriptBytes", Unit::Kilobytes, 60_000.0);
 const FRAME: Budget = asked(
     "script per frame of zooming and moving, 95th percentile, the page's thread",
@@ -84,78 +88,53 @@ const FRAME: Budget = asked(
     Unit::Milliseconds,
     4.0,
 );
-const FRAME_MEDIAN: Budget = told("the same, median", "frameScriptCpuMedian", Unit::Milliseconds);
+const FRAME_MEDIAN: Budget = told_ms("the same, median", "frameScriptCpuMedian");
 const DRAWS: Budget = asked("draws per frame", "draws", Unit::Plain, 2.0);
-const OPENED: Budget = told(
+const OPENED: Budget = told_ms(
     "from the page's opening to the first picture, by the wall",
     "firstPaint",
-    Unit::Milliseconds,
 );
-const OPEN_CPU: Budget = told(
-    "script until then, the page's thread",
-    "openScriptCpu",
-    Unit::Milliseconds,
-);
+const OPEN_CPU: Budget = told_ms("script until then, the page's thread", "openScriptCpu");
 /// Where the time goes, each by the wall; the parts run side by side.
 const PARTS: [Budget; 6] = [
-    told("of that: fetching", "fetch", Unit::Milliseconds),
-    told("of that: inflating", "unpack", Unit::Milliseconds),
-    told("of that: making the view's rectangles", "view", Unit::Milliseconds),
-    told("of that: graphics, the page's context", "context", Unit::Milliseconds),
-    told("of that: graphics, the program", "program", Unit::Milliseconds),
-    told(
-        "from the first picture's drawing until it is seen",
-        "paintToSeen",
-        Unit::Milliseconds,
-    ),
+    told_ms("of that: fetching", "fetch"),
+    told_ms("of that: inflating", "unpack"),
+    told_ms("of that: making the view's rectangles", "view"),
+    told_ms("of that: graphics, the page's context", "context"),
+    told_ms("of that: graphics, the program", "program"),
+    told_ms("from the first picture's drawing until it is seen", "paintToSeen"),
 ];
 /// The same in a browser whose graphics only start, and what these take without the viewer.
 const COLD: [Budget; 5] = [
-    told(
+    told_ms(
         "graphics of a browser that was just started, a context on an empty page",
         "bareContext",
-        Unit::Milliseconds,
     ),
-    told(
-        "graphics of such a browser, until it is seen",
-        "bareSeen",
-        Unit::Milliseconds,
-    ),
-    told(
+    told_ms("graphics of such a browser, until it is seen", "bareSeen"),
+    told_ms(
         "in such a browser: from opening the file to the first picture",
         "coldOpenToPaint",
-        Unit::Milliseconds,
     ),
-    told(
+    told_ms(
         "in such a browser: first picture after the bytes are there",
         "coldBytesToPaint",
-        Unit::Milliseconds,
     ),
-    told(
-        "in such a browser: the page's context",
-        "coldContext",
-        Unit::Milliseconds,
-    ),
+    told_ms("in such a browser: the page's context", "coldContext"),
 ];
 /// Opened once more.
 const SECOND_OPENING_BUDGETS: [Budget; 4] = [
     asked("opened again: chunks inflated", "againUnpacked", Unit::Plain, 0.0),
     told("opened again: fetched", "againBytesAtFirstPaint", Unit::Kilobytes),
     told("opened again: requests", "againRequestsAtFirstPaint", Unit::Plain),
-    told(
+    told_ms(
         "opened again: from opening the file to the first picture, by the wall",
         "againOpenToPaint",
-        Unit::Milliseconds,
     ),
 ];
 /// Measured where a GPU draws.
 const FRAMES: [Budget; 2] = [
     told("frames per second of zooming", "framesPerSecond", Unit::Plain),
-    told(
-        "between two of these frames, 95th percentile",
-        "frameGapP95",
-        Unit::Milliseconds,
-    ),
+    told_ms("between two of these frames, 95th percentile", "frameGapP95"),
 ];
 const HEAP: Budget = asked("heap of page and worker", "heapBytes", Unit::Kilobytes, 300e6);
 const BUFFERS: Budget = told("buffers of page and worker", "bufferBytes", Unit::Kilobytes);

@@ -61,14 +61,8 @@ fn helm() -> Option<PathBuf> {
 fn render(sets: &[&str]) -> Option<Vec<Value>> {
     let helm = helm()?;
     let text = Run::new(helm)
-        .args([
-            "template",
-            "flopwatch",
-            "--namespace",
-            NAMESPACE,
-            "--set",
-            "crds.enabled=false",
-        ])
+        .args(["template", "flopwatch", "--namespace", NAMESPACE])
+        .args(["--set", "crds.enabled=false"])
         .args(sets.iter().map(|set| format!("--set={set}")))
         .arg(project::root().unwrap().join("charts/flopwatch"))
         .output()
@@ -102,21 +96,31 @@ fn words(list: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// What an admission policy says that denies what it does not take.
+fn denying<'a>(objects: &'a [Value], name: &str) -> &'a Value {
+    let policy = named(objects, "ValidatingAdmissionPolicy", name);
+    let binding = named(objects, "ValidatingAdmissionPolicyBinding", name);
+    assert_eq!(policy["spec"]["failurePolicy"], "Fail", "{name}");
+    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]), "{name}");
+    &policy["spec"]
+}
+
+/// What has to be true for a policy to take an object.
+fn validations(spec: &Value) -> Vec<&str> {
+    let all = spec["validations"].as_array().unwrap().iter();
+    all.filter_map(|one| one["expression"].as_str()).collect()
+}
+
 /// A right as SECURITY.md writes it: account, where it holds, what, verbs.
 type Right = [String; 4];
 
 /// The rights of each ServiceAccount of the chart.
 fn rights(objects: &[Value]) -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
-    for binding in objects.iter().filter(|object| {
-        object["kind"]
-            .as_str()
-            .is_some_and(|kind| kind.ends_with("RoleBinding"))
-    }) {
-        let accounts: Vec<&str> = binding["subjects"]
-            .as_array()
-            .into_iter()
-            .flatten()
+    let bindings = of_kind(objects, "RoleBinding").chain(of_kind(objects, "ClusterRoleBinding"));
+    for binding in bindings {
+        let subjects = binding["subjects"].as_array().into_iter().flatten();
+        let accounts: Vec<&str> = subjects
             .filter(|subject| subject["kind"] == "ServiceAccount")
             .filter_map(|subject| subject["name"].as_str())
             .collect();
@@ -126,11 +130,8 @@ fn rights(objects: &[Value]) -> BTreeSet<Right> {
             Some(_) => "namespaces that opt in",
         };
         let reference = &binding["roleRef"];
-        let role = named(
-            objects,
-            reference["kind"].as_str().unwrap(),
-            reference["name"].as_str().unwrap(),
-        );
+        let [kind, name] = ["kind", "name"].map(|part| reference[part].as_str().unwrap());
+        let role = named(objects, kind, name);
         for rule in role["rules"].as_array().unwrap() {
             let verbs = words(&rule["verbs"]).join(", ");
             for what in subjects_of(rule) {
@@ -259,12 +260,9 @@ fn nobody_of_ours_creates_pods_or_becomes_another_except_where_a_namespace_opts_
     };
     let strong = |[_, _, what, verbs]: &&Right| {
         let verbs: BTreeSet<&str> = verbs.split(", ").collect();
-        let makes = ["create", "update", "patch", "*"]
-            .iter()
-            .any(|verb| verbs.contains(verb));
-        let becomes = ["escalate", "bind", "impersonate", "*"]
-            .iter()
-            .any(|verb| verbs.contains(verb));
+        let any_of = |those: [&str; 4]| those.iter().any(|verb| verbs.contains(verb));
+        let makes = any_of(["create", "update", "patch", "*"]);
+        let becomes = any_of(["escalate", "bind", "impersonate", "*"]);
         let resource = what.split(['.', ':']).next().unwrap();
         becomes || resource == "*" || makes && CREATES_PODS.contains(&resource)
     };
@@ -291,48 +289,32 @@ fn nobody_of_ours_creates_pods_or_becomes_another_except_where_a_namespace_opts_
         .collect();
     assert_eq!(opted_in, BTreeSet::from(["team", "lab"]));
     let found: BTreeSet<Right> = rights(&objects).iter().filter(strong).cloned().collect();
-    let right = [
-        "flopwatch-controller",
-        "namespaces that opt in",
-        "pods",
-        "create, delete",
-    ]
-    .map(str::to_owned);
-    assert_eq!(found, BTreeSet::from([right, OWN_TOKEN.map(str::to_owned)]));
+    let place = "namespaces that opt in";
+    let right = ["flopwatch-controller", place, "pods", "create, delete"];
+    assert_eq!(found, BTreeSet::from([right, OWN_TOKEN].map(|right| right.map(str::to_owned))));
 }
 
 #[test]
 fn a_session_that_makes_a_pod_is_admitted_only_where_its_user_and_the_controller_may() {
     let Some(objects) = render(&[]) else { return };
-    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-pod-template");
-    let validations = policy["spec"]["validations"].as_array().unwrap();
-    let asked: Vec<&str> = validations
-        .iter()
-        .filter_map(|one| one["expression"].as_str())
-        .collect();
+    let spec = &named(&objects, "ValidatingAdmissionPolicy", "flopwatch-pod-template")["spec"];
     let check = "group('').resource('pods').namespace(request.namespace).check('create').allowed()";
     let controller = format!("authorizer.serviceAccount('{NAMESPACE}', 'flopwatch-controller').{check}");
-    assert_eq!(asked, [format!("authorizer.{check}"), controller]);
+    assert_eq!(validations(spec), [format!("authorizer.{check}"), controller]);
+    let message = spec["validations"][1]["messageExpression"].as_str().unwrap();
     assert!(
-        validations[1]["messageExpression"]
-            .as_str()
-            .unwrap()
-            .contains("create rolebinding flopwatch-pod-templates")
+        message.contains("create rolebinding flopwatch-pod-templates"),
+        "{message}"
     );
 }
 
 #[test]
 fn a_schedule_is_admitted_only_where_its_user_may_make_sessions_and_who_may_has_schedules_too() {
     let Some(objects) = render(&[]) else { return };
-    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-schedule");
-    let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-schedule");
-    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
-    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
-    let validations = policy["spec"]["validations"].as_array().unwrap();
-    assert_eq!(validations.len(), 1);
+    let spec = denying(&objects, "flopwatch-schedule");
     assert_eq!(
-        validations[0]["expression"],
-        "authorizer.group('flopwatch.dev').resource('profilingsessions').namespace(request.namespace).check('create').allowed()"
+        validations(spec),
+        ["authorizer.group('flopwatch.dev').resource('profilingsessions').namespace(request.namespace).check('create').allowed()"]
     );
     for (role, verb) in [("flopwatch-user", "create"), ("flopwatch-viewer", "list")] {
         let rules = named(&objects, "ClusterRole", role)["rules"].as_array().unwrap();
@@ -350,39 +332,27 @@ fn a_schedule_is_admitted_only_where_its_user_may_make_sessions_and_who_may_has_
 #[test]
 fn only_the_controller_says_how_probable_a_session_was() {
     let Some(objects) = render(&[]) else { return };
-    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-drawn");
-    let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-drawn");
-    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
-    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+    let spec = denying(&objects, "flopwatch-drawn");
     let controller = format!("system:serviceaccount:{NAMESPACE}:flopwatch-controller");
     assert_eq!(
-        policy["spec"]["matchConditions"][0]["expression"],
+        spec["matchConditions"][0]["expression"],
         format!("request.userInfo.username != '{controller}'")
     );
-    assert_eq!(
-        policy["spec"]["variables"][0]["expression"],
-        "'flopwatch.dev/probability-per-billion'"
-    );
-    assert_eq!(
-        policy["spec"]["validations"][0]["expression"],
-        "variables.now == variables.before"
-    );
+    let annotation = "'flopwatch.dev/probability-per-billion'";
+    assert_eq!(spec["variables"][0]["expression"], annotation);
+    assert_eq!(validations(spec)[0], "variables.now == variables.before");
 }
 
 #[test]
 fn the_gateway_makes_sessions_of_alerts_and_no_others() {
     let Some(objects) = render(&[]) else { return };
-    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-triggered");
-    let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-triggered");
-    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
-    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+    let spec = denying(&objects, "flopwatch-triggered");
     let gateway = format!("system:serviceaccount:{NAMESPACE}:flopwatch-gateway");
     assert_eq!(
-        policy["spec"]["matchConditions"][0]["expression"],
+        spec["matchConditions"][0]["expression"],
         format!("request.userInfo.username == '{gateway}'")
     );
-    let rules = policy["spec"]["validations"].as_array().unwrap();
-    let rules: Vec<&str> = rules.iter().filter_map(|one| one["expression"].as_str()).collect();
+    let rules = validations(spec);
     for held in [
         "'flopwatch.dev/trigger' in object.metadata.annotations",
         "owner.kind == 'ProfilingSchedule'",
@@ -429,29 +399,25 @@ fn agents_have_a_key_of_their_own_for_the_object_store_where_there_is_one() {
 #[test]
 fn an_agent_writes_one_kind_of_event_and_in_the_name_of_its_own_node() {
     let Some(objects) = render(&[]) else { return };
-    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-agent-events");
-    let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-agent-events");
-    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
-    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+    let spec = denying(&objects, "flopwatch-agent-events");
     assert_eq!(
-        policy["spec"]["matchConstraints"]["resourceRules"],
+        spec["matchConstraints"]["resourceRules"],
         json!([{
             "apiGroups": ["events.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["events"]
         }])
     );
     let agent = format!("system:serviceaccount:{NAMESPACE}:flopwatch-agent");
     assert_eq!(
-        policy["spec"]["matchConditions"][0]["expression"],
+        spec["matchConditions"][0]["expression"],
         format!("request.userInfo.username == '{agent}'")
     );
     let node_policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-agent-node");
     assert_eq!(
-        policy["spec"]["variables"],
+        spec["variables"],
         json!([node_policy["spec"]["variables"][0]]),
         "the node is the one that the token is bound to, as for captures"
     );
-    let held = policy["spec"]["validations"].as_array().unwrap();
-    let held: Vec<&str> = held.iter().filter_map(|one| one["expression"].as_str()).collect();
+    let held = validations(spec);
     for rule in [
         "variables.tokenNode != ''",
         "request.operation == 'CREATE'",
