@@ -11,6 +11,7 @@ use flopwatch_api::preparation::CAPTURE_BYTES_ANNOTATION;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::transform::Samples;
 use kube::ResourceExt;
 use tracing::info;
@@ -58,6 +59,9 @@ pub(super) struct Unwritten {
     /// The timeline of what was before the window, as it is made; none where an earlier agent
     /// opened the window.
     pub(super) prelude: Option<PendingPrelude>,
+    /// The folder of the children that will make its files, with a sandbox that is made ready for
+    /// the first of them; none where an earlier agent opened the window.
+    pub(super) sandbox: Option<SandboxDir>,
     /// What was sampled in the window; none where an earlier agent closed it.
     pub(super) samples: Option<Samples>,
     /// The files to publish; none where an earlier agent stored them.

@@ -7,7 +7,7 @@ use flopwatch_pipeline::transform::Samples;
 
 use super::context::Context;
 use super::prelude::{self, PendingPrelude};
-use super::{fleet_row, window_cost};
+use super::{fleet_row, produce, window_cost};
 use crate::adoption::Attached;
 use crate::overhead::Opened;
 
@@ -15,6 +15,7 @@ use crate::overhead::Opened;
 pub(super) async fn on_opened(cx: &mut Context<'_>, attached: &Attached, opened: Opened) {
     prelude::on_opened(cx, attached).await;
     cx.unwritten.prelude = Some(PendingPrelude::begin(cx));
+    produce::on_opened(cx).await;
     window_cost::on_opened(cx, attached, opened);
 }
 

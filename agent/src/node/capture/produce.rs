@@ -27,6 +27,18 @@ use super::{fleet_row, window_cost};
 use crate::adoption::{Attached, Collection, ProducedArtifacts, Stage};
 use crate::node::Node;
 
+/// Makes a sandbox ready while the window is open: whoever waits for its picture does not wait for
+/// that. Where it fails, it is tried again at the window's end.
+pub(super) async fn on_opened(cx: &mut Context<'_>) {
+    match make_sandbox(cx.node, &cx.spool).await {
+        Ok(sandbox) => {
+            cx.node.steps.prepare(&sandbox);
+            cx.unwritten.sandbox = Some(sandbox);
+        }
+        Err(failure) => warn!(why = failure.message, "no sandbox is ready ahead of the window's end"),
+    }
+}
+
 /// Makes and checks the files of what was recorded.
 pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result<Stage, Failed> {
     cx.interrupted()?;
@@ -113,7 +125,10 @@ async fn process(cx: &mut Context<'_>, collection: &Collection) -> Result<(Produ
 async fn produce(cx: &mut Context<'_>, collection: &Collection) -> Result<Produced, Failed> {
     let attached = &collection.attached;
     let profiler = cx.profiler(attached)?;
-    let sandbox = make_sandbox(cx.node, &cx.spool).await?;
+    let sandbox = match cx.unwritten.sandbox.take() {
+        Some(sandbox) => sandbox,
+        None => make_sandbox(cx.node, &cx.spool).await?,
+    };
     let raw = profiler.raw_files(&cx.spool).ok_or_else(|| {
         let message = "the raw files are gone from the capture's folder";
         Failure::new(CaptureReason::CollectionFailed, message)
