@@ -42,7 +42,7 @@ use crate::serve::follow_secret;
 pub const SUSPENDED_KEY: &str = "capturesSuspended";
 /// Changes of one object within this time make one pass, which begins that much later: a session
 /// waits for it once before its capture is made, and once before it says that it is done.
-const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(20);
+const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How the controller runs.
 #[derive(Clone, Debug)]

@@ -77,8 +77,8 @@ pub(crate) fn convert(
         if is_in_the_way(&target, overwrite) {
             return Ok(None);
         }
-        timeline_file::write_unsynced(&timeline, &target)?;
-        Ok(Some((summarise(&timeline), missing)))
+        let summary = timeline_file::write_unsynced(&timeline, &target)?;
+        Ok(Some((summary, missing)))
     };
     let made = read(py, source, tick, child, write)?;
     let made = made.map_err(|error| WriteError::new_err(error.to_string()))?;
@@ -300,7 +300,7 @@ impl Capture {
         }
         let timeline = Arc::clone(&self.timeline);
         let written = work::run(py, None, move || timeline_file::write_unsynced(&timeline, &target))?;
-        written.map_err(|error| WriteError::new_err(error.to_string()))
+        written.map(drop).map_err(|error| WriteError::new_err(error.to_string()))
     }
 
     /// Writes the capture as a timeline file into the file `target`, which is there and may be a

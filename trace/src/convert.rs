@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flopwatch_summary::{Summary, summarise};
+use flopwatch_summary::Summary;
 
 use crate::limits::ReadLimits;
 use crate::open::{ReadError, open};
@@ -80,6 +80,5 @@ pub fn convert(
     progress(Stage::Writing);
     // The work took a while.
     refuse()?;
-    timeline_file::write_unsynced(&timeline, output)?;
-    Ok(summarise(&timeline))
+    Ok(timeline_file::write_unsynced(&timeline, output)?)
 }

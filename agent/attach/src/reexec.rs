@@ -2,12 +2,14 @@
 //!
 //! Contract with the calling program: when its first argument is one of [`SUBCOMMANDS`], it hands
 //! its arguments to [`child_main`] before it starts a thread, and exits with what that returns. The
-//! child's standard input is no input but the pipe on which it reports; standard output and error
-//! are the command's own.
+//! child's standard input is no input but the pipe on which it reports, or the socket on which it is
+//! told what to run too; standard output and error are the command's own.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -22,7 +24,7 @@ use crate::sandbox::Work;
 use crate::{enter, sandbox};
 
 /// The hidden subcommands.
-pub const SUBCOMMANDS: [&str; 2] = ["enter", "sandbox"];
+pub const SUBCOMMANDS: [&str; 3] = ["enter", "sandbox", "sandbox-ahead"];
 /// Bytes of standard output, and as many of standard error, that are kept.
 pub const OUTPUT_LIMIT: usize = 64 << 10;
 /// Bytes of a report that are read.
@@ -236,6 +238,10 @@ fn child(arguments: &[OsString], work: Option<Work>) -> ExitCode {
             Some(report) => report,
             None => return ExitCode::SUCCESS,
         },
+        Some(["sandbox-ahead", frame]) => match sandbox::child_ahead(frame, &pipe) {
+            Some(report) => report,
+            None => return ExitCode::SUCCESS,
+        },
         _ => Report::failed("read the arguments", "not a hidden subcommand and one JSON object"),
     };
     if send(&pipe, &report) {
@@ -337,6 +343,46 @@ pub(crate) fn run_asking(
     run_exact(reexec, subcommand, spec, deadline, cancel, ask)
 }
 
+/// Starts the child with `frame`, of which it makes ready what it can, and waits for the `order`:
+/// what the child is told then, its deadline, and what cancels it. Then does as [`run_asking`] does.
+/// None where there is no order: the child is gone.
+pub(crate) fn run_ordered<O: Serialize>(
+    reexec: &Reexec,
+    subcommand: &str,
+    frame: &impl Serialize,
+    order: impl FnOnce() -> Option<(O, Duration, OwnedFd)>,
+) -> Result<Option<Output>, ReexecError> {
+    let waiting = || -> Result<(Child, UnixStream), ReexecError> {
+        let (ours, theirs) = UnixStream::pair().map_err(cannot("talk to"))?;
+        Ok((start(reexec, subcommand, frame, theirs.into())?, ours))
+    };
+    let (mut child, mut ours) = waiting()?;
+    let Some((order, deadline, cancel)) = order() else {
+        // It has started nothing yet.
+        kill_group(&mut child);
+        child.wait().map_err(cannot("wait for"))?;
+        return Ok(None);
+    };
+    // One that waited for long may be gone: where memory runs short the kernel ends it first.
+    if matches!(child.try_wait(), Ok(Some(_))) {
+        (child, ours) = waiting()?;
+    }
+    let told = serde_json::to_vec(&order)
+        .map_err(std::io::Error::from)
+        .and_then(|text| ours.write_all(&text))
+        .and_then(|()| ours.shutdown(Shutdown::Write));
+    if let Err(error) = told {
+        // One that has ended says why.
+        tracing::debug!(%error, "a helper process does not take its order");
+    }
+    finish(child, ours.into(), deadline, Some(cancel.as_fd()), ask).map(Some)
+}
+
+/// An error of the kernel as one of this module's.
+fn cannot(action: &'static str) -> impl FnOnce(std::io::Error) -> ReexecError {
+    move |source| ReexecError::Start { action, source }
+}
+
 /// Starts the child with `spec` and waits for its end; `end` ends it after `deadline`, or when
 /// `cancel` can be read or has no writer left.
 fn run_exact(
@@ -347,14 +393,16 @@ fn run_exact(
     cancel: Option<BorrowedFd<'_>>,
     end: fn(&mut Child),
 ) -> Result<Output, ReexecError> {
-    let start = |action: &'static str| move |source: std::io::Error| ReexecError::Start { action, source };
-    let spec = serde_json::to_string(spec).map_err(|error| ReexecError::Start {
-        action: "describe",
-        source: error.into(),
-    })?;
     let (reader, writer) = pipe()?;
+    let child = start(reexec, subcommand, spec, writer)?;
+    finish(child, reader, deadline, cancel, end)
+}
+
+/// Starts the child with `spec`; `channel` is its standard input.
+fn start(reexec: &Reexec, subcommand: &str, spec: &impl Serialize, channel: OwnedFd) -> Result<Child, ReexecError> {
+    let spec = serde_json::to_string(spec).map_err(|error| cannot("describe")(error.into()))?;
     let stdout = match &reexec.stdout {
-        Some(stdout) => Stdio::from(stdout.try_clone().map_err(start("hand its output on from"))?),
+        Some(stdout) => Stdio::from(stdout.try_clone().map_err(cannot("hand its output on from"))?),
         None => Stdio::piped(),
     };
     let mut command = Command::new(&reexec.program);
@@ -363,20 +411,30 @@ fn run_exact(
         .args([subcommand, &spec])
         .env_clear()
         .envs(reexec.environment.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::from(writer))
+        .stdin(Stdio::from(channel))
         .stdout(stdout)
         .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(start("start"))?;
-    // Its copy of the writing end.
-    drop(command);
-    let watched = watch(&mut child, reader, Instant::now() + deadline, cancel);
+    // With the command goes its copy of the channel.
+    command.spawn().map_err(cannot("start"))
+}
+
+/// Waits for the end of a child that reports to `report`; `end` ends it after `deadline`, or when
+/// `cancel` can be read or has no writer left.
+fn finish(
+    mut child: Child,
+    report: OwnedFd,
+    deadline: Duration,
+    cancel: Option<BorrowedFd<'_>>,
+    end: fn(&mut Child),
+) -> Result<Output, ReexecError> {
+    let watched = watch(&mut child, report, Instant::now() + deadline, cancel);
     let mut processor_time = None;
     if matches!(watched, Ok((_, Watched::Ended))) {
         processor_time = spent(&child);
     } else {
         end(&mut child);
     }
-    let status = child.wait().map_err(start("wait for"))?;
+    let status = child.wait().map_err(cannot("wait for"))?;
     let (streams, how) = watched?;
     let [report, stdout, stderr] = streams;
     let truncated = stdout.truncated || stderr.truncated;

@@ -9,6 +9,9 @@
 //! namespace: it enters a root folder of its own, gives up its privileges and starts the tool
 //! (`init`, `root`). The third is the tool. When the second process ends, for whatever reason, the
 //! kernel ends all processes of its namespace.
+//!
+//! The first can be started ahead: it has its cgroup and has left the machine's namespaces by the
+//! time that the tool is known. That is the most of what a sandbox takes.
 
 mod cgroup;
 mod init;
@@ -40,6 +43,26 @@ pub fn run_until(reexec: &Reexec, sandboxed: &Sandboxed, cancel: &OwnedFd) -> Re
     run_and_remove_cgroup(reexec, sandboxed, Some(cancel.as_fd()))
 }
 
+/// Makes ready what a sandbox has beside its tool, by `frame`: its user and its cgroup. Then waits
+/// for the `order`, the tool with that same user and cgroup and what cancels it, and runs it as
+/// [`run_until`] does. None where the order is not to come any more.
+pub fn run_ahead(
+    reexec: &Reexec,
+    frame: &Sandboxed,
+    order: impl FnOnce() -> Option<(Sandboxed, OwnedFd)>,
+) -> Result<Option<Output>, ReexecError> {
+    let timed = || {
+        let (sandboxed, cancel) = order()?;
+        let deadline = sandboxed.deadline;
+        Some((sandboxed, deadline, cancel))
+    };
+    let output = reexec::run_ordered(reexec, "sandbox-ahead", frame, timed);
+    if let Some(cgroups) = &frame.cgroups {
+        cgroups.remove(frame.user);
+    }
+    output
+}
+
 /// Runs the tool to its end, and removes its cgroup.
 fn run_and_remove_cgroup(
     reexec: &Reexec,
@@ -59,6 +82,18 @@ pub(crate) fn child(spec: &str, work: Option<Work>) -> Option<Report> {
     match serde_json::from_str(spec) {
         Ok(sandboxed) => {
             supervise::run(&sandboxed, work).unwrap_or_else(|(stage, error)| Some(Report::failed(stage, error)))
+        }
+        Err(error) => Some(Report::failed("read the request", error)),
+    }
+}
+
+/// The part of [`run_ahead`] in the calling program that was started again; `channel` brings the
+/// order. Returns what [`child`] does.
+pub(crate) fn child_ahead(frame: &str, channel: &OwnedFd) -> Option<Report> {
+    match serde_json::from_str(frame) {
+        Ok(frame) => {
+            let ran = supervise::run_ahead(&frame, || supervise::ordered(channel));
+            ran.unwrap_or_else(|(stage, error)| Some(Report::failed(stage, error)))
         }
         Err(error) => Some(Report::failed("read the request", error)),
     }

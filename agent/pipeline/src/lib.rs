@@ -15,9 +15,11 @@
 //! | [`failure`], [`sentence`] | why something failed, in words |
 
 pub mod activity;
+mod ahead;
 pub mod analysis;
 pub mod artifact_file;
 pub mod child;
+mod child_spec;
 pub mod children;
 pub mod cuda_window;
 pub mod derived;

@@ -5,10 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use flopwatch_attach::sandbox::product::{self, ProductError};
 use flopwatch_attach::sandbox::users::{User, Users, UsersError};
 use nix::unistd::{Gid, setfsgid};
+
+use crate::ahead::Ahead;
 
 /// Name of such a folder in one that no child may write to.
 pub const NAME: &str = "work";
@@ -49,6 +52,8 @@ pub struct SandboxDir {
     user: User,
     /// Whether the children are another user than this process.
     other: bool,
+    /// The sandbox of the next child, where it is made ready already.
+    ahead: Mutex<Option<Ahead>>,
 }
 
 impl SandboxDir {
@@ -83,7 +88,12 @@ impl SandboxDir {
         }
         // Children work elsewhere: a path that starts where this process is would lead them astray.
         let folder = folder.canonicalize().map_err(io)?;
-        Ok(Self { folder, user, other })
+        Ok(Self {
+            folder,
+            user,
+            other,
+            ahead: Mutex::default(),
+        })
     }
 
     /// Absolute path of the folder, without symbolic links.
@@ -121,7 +131,18 @@ impl SandboxDir {
             folder: folder.to_owned(),
             user,
             other: users.are_others(),
+            ahead: Mutex::default(),
         })
+    }
+
+    /// Keeps a sandbox for the next child.
+    pub(crate) fn keep_ahead(&self, ahead: Ahead) {
+        *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = Some(ahead);
+    }
+
+    /// The sandbox that is kept for the next child.
+    pub(crate) fn take_ahead(&self) -> Option<Ahead> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -9,13 +9,15 @@ use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, failed_at_random, parse_version};
 use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
 use flopwatch_attach::sandbox::users::Users;
-use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed, ToolCgroups};
+use flopwatch_attach::sandbox::{MemoryBound, Sandboxed, ToolCgroups};
 use flopwatch_trace::transform::device::others;
 use nix::libc::SIGXFSZ;
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
+use crate::ahead::{Ahead, Order};
 use crate::analysis;
+use crate::child_spec::ChildSpec;
 use crate::children::ChildJob;
 use crate::disassembly;
 use crate::disk::{Floor, Short, Space};
@@ -401,6 +403,37 @@ impl ChildRunner {
         self.run(child, &sandbox, std::future::pending()).await.map(drop)
     }
 
+    /// Makes the sandbox of the folder's next child ready, which is told later what it is.
+    pub fn prepare(&self, sandbox: &SandboxDir) {
+        sandbox.keep_ahead(self.ahead(sandbox));
+    }
+
+    fn ahead(&self, sandbox: &SandboxDir) -> Ahead {
+        Ahead::begin(self.reexec.clone(), self.frame(sandbox))
+    }
+
+    /// What every child of a folder has, with nothing to run.
+    fn frame(&self, sandbox: &SandboxDir) -> Sandboxed {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let processors = u64::try_from(processors).unwrap_or(u64::MAX);
+        Sandboxed {
+            command: Vec::new(),
+            environment: Vec::new(),
+            directory: sandbox.path().to_owned(),
+            readable: Vec::new(),
+            gpu: false,
+            user: sandbox.user(),
+            memory_bytes: self.limits.memory_bytes,
+            memory: MemoryBound::AddressSpace,
+            cgroups: self.limits.cgroups.clone(),
+            file_bytes: self.limits.file_bytes,
+            processes: processors.saturating_mul(PROCESSES_EACH).saturating_add(MAX_PROCESSES),
+            cpu_seconds: 0,
+            deadline: Duration::ZERO,
+            whole: self.limits.whole,
+        }
+    }
+
     /// The command line of a child that does a job.
     fn line(&self, step: &'static str, job: &ChildJob) -> Result<Vec<String>, Error> {
         let unwritten = |error: serde_json::Error| Error::Prepare {
@@ -426,14 +459,14 @@ impl ChildRunner {
             limit,
             floor,
         } = child;
-        let directory = sandbox.path().to_owned();
+        let directory = sandbox.path();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let mut environment = vec![owned(MALLOC)];
         if keeps_memory {
             environment.push(owned(KEEPS_MEMORY));
         }
         if let Some(tools) = &self.tools {
-            environment.extend(tools.environment(&directory));
+            environment.extend(tools.environment(directory));
             readable.extend(tools.folders());
         }
         readable.push(self.own.clone());
@@ -452,43 +485,34 @@ impl ChildRunner {
             turn = Arc::clone(&self.limits.turns).acquire_owned() => turn.map_err(|_closed| Error::Interrupted { step })?,
             () = &mut until => return Err(Error::Interrupted { step }),
         };
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let processors = u64::try_from(processors).unwrap_or(u64::MAX);
-        let space = Space::new(directory.clone(), floor);
+        let space = Space::new(directory.to_owned(), floor);
         let free = space.above().map_err(|short| Error::NoSpace { step, short })?;
         let file_bytes = self.limits.file_bytes.min(free);
         let sandboxed = Sandboxed {
             command,
             environment,
-            directory,
             readable,
             gpu,
-            user: sandbox.user(),
-            memory_bytes: self.limits.memory_bytes,
             memory: if gpu {
                 MemoryBound::Data
             } else {
                 MemoryBound::AddressSpace
             },
-            cgroups: self.limits.cgroups.clone(),
             file_bytes,
-            processes: processors.saturating_mul(PROCESSES_EACH).saturating_add(MAX_PROCESSES),
             // One processor for the whole time, and as much again for a tool with threads.
             cpu_seconds: limit.as_secs().saturating_mul(2),
             deadline: limit,
-            whole: self.limits.whole,
+            ..self.frame(sandbox)
         };
-        let reexec = self.reexec.clone();
         // The child's thread watches the reading end: it ends the child when the writing end is
         // gone, be it below or because whoever waits here was dropped.
         let (cancelled, cancel) = std::io::pipe().map_err(|source| Error::Pipe { step, source })?;
-        let cancelled = std::os::fd::OwnedFd::from(cancelled);
         let mut cancel = Some(cancel);
-        let mut ran = tokio::task::spawn_blocking(move || {
-            let ran = sandbox::run_until(&reexec, &sandboxed, &cancelled);
-            // The child is gone only here, whoever waited for it.
-            drop(turn);
-            ran
+        let ahead = sandbox.take_ahead().unwrap_or_else(|| self.ahead(sandbox));
+        let mut ran = ahead.order(Order {
+            sandboxed,
+            cancel: cancelled.into(),
+            turn,
         });
         let mut short = None;
         let ran = loop {
@@ -503,7 +527,8 @@ impl ChildRunner {
         };
         let output = ran
             .map_err(|source| Error::Thread { step, source })?
-            .map_err(|source| Error::Run { step, source })?;
+            .map_err(|source| Error::Run { step, source })?
+            .ok_or(Error::Interrupted { step })?;
         for missing in &output.missing {
             debug!(step, missing, "a protection could not be applied");
         }
@@ -517,42 +542,6 @@ impl ChildRunner {
         }
         judge(step, &output, limit)?;
         Ok(output)
-    }
-}
-
-/// A child to run.
-struct ChildSpec {
-    name: &'static str,
-    command: Vec<String>,
-    gpu: bool,
-    keeps_memory: bool,
-    readable: Vec<PathBuf>,
-    limit: Duration,
-    /// Free disk space that it leaves.
-    floor: Floor,
-}
-
-impl ChildSpec {
-    const fn new(name: &'static str, command: Vec<String>, limit: Duration, floor: Floor) -> Self {
-        Self {
-            name,
-            command,
-            gpu: false,
-            keeps_memory: false,
-            readable: Vec::new(),
-            limit,
-            floor,
-        }
-    }
-
-    /// Lets the child read a file; what lies in its own folder it can read as it is.
-    fn reads(&mut self, sandbox: &SandboxDir, file: &Path) -> Result<(), Error> {
-        if !file.starts_with(sandbox.path()) && !self.readable.iter().any(|shown| shown == file) {
-            let step = self.name;
-            sandbox.show(file).map_err(|source| Error::Prepare { step, source })?;
-            self.readable.push(file.to_owned());
-        }
-        Ok(())
     }
 }
 

@@ -185,13 +185,14 @@ pub fn run(job: &Job, write_rows: Option<WriteRows>) -> Result<Summary, Error> {
     let session_id = session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
     let options = TransformOptions { session_id };
     let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
-    if let Some(path) = &job.timeline {
+    let summary = match &job.timeline {
         // Whoever publishes it makes a copy, and waits for the disk once.
-        timeline_file::write_unsynced(&timeline, path)?;
-    }
+        Some(path) => timeline_file::write_unsynced(&timeline, path)?,
+        None => summarise(&timeline),
+    };
     let summary = Summary {
         transformed_on: Some((&pick).into()),
-        ..summarise(&timeline)
+        ..summary
     };
     let summary = write_summary(summary, &job.summary)?;
     // Last: the capture is whole whatever becomes of them.

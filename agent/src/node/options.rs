@@ -237,7 +237,7 @@ impl Options {
     }
 
     /// Children that may have work at once: each capture that is processed has one at a time, and
-    /// so has each conversion. The one that makes a prelude beside it takes a turn that is free.
+    /// so has each conversion. The one that makes a prelude in a window takes a turn that is free.
     pub(super) fn children_at_once(&self) -> usize {
         usize::from(self.max_captures).saturating_add(ConversionLimits::default().at_once)
     }

@@ -9,6 +9,7 @@ mod killed;
 mod memory;
 mod ncu;
 mod overhead;
+mod prelude;
 mod ranges;
 mod restart;
 mod rig;

@@ -42,7 +42,7 @@ const TIMED_LAUNCHES: u64 = 50_000_000;
 /// Launches that are timed while kernels are recorded all the time.
 const RECORDED_LAUNCHES: u64 = 2_000_000;
 /// Kernels a second, the most that the agent has recorded all the time, and milliseconds for which
-/// they are launched.
+/// they are launched: as long as a file takes to go round, whose kernels have two slots each.
 const CONTINUOUS_PER_SECOND: u64 = 100_000;
 const CONTINUOUS_MILLISECONDS: u64 = 5_000;
 /// Between two orders that have kernels recorded all the time, as the agent gives them.
@@ -122,7 +122,8 @@ fn off(rounds: u32) -> Value {
 }
 
 /// What kernels take that are recorded all the time, beside a program alone: a launch, in ns of the
-/// launching thread, and the threads on which the library works, in ns for a second.
+/// launching thread, and the threads on which the library works, while they touch the file's pages
+/// for the first time and from then on.
 fn continuous(rounds: u32) -> Value {
     let line = format!("timed {RECORDED_LAUNCHES}");
     let (mut bare, mut recorded) = (Vec::new(), Vec::new());
@@ -145,19 +146,33 @@ fn continuous(rounds: u32) -> Value {
     let mut agent = Agent::of(&rig);
     agent.order(all_the_time());
     assert_eq!(agent.settle(0), Phase::Recording);
-    let (before, begin) = (spent_ns(&program), Instant::now());
+    // The file goes round once.
+    let first = paced(&mut program, &mut agent);
+    let later = paced(&mut program, &mut agent);
+    let process = agent.process(0);
+    json!({
+        "bare_ns": least(&bare), "recorded_ns": least(&recorded), "first": first, "later": later,
+        "lost": lost(&process), "windows": process.count(Count::Windows),
+    })
+}
+
+/// What the threads on which the library works take of some seconds of kernels that are recorded
+/// all the time.
+fn paced(program: &mut Program, agent: &mut Agent) -> Value {
+    let before = [OWN_THREAD, CUPTI_THREAD].map(|thread| Work::of(program, thread));
+    let begin = Instant::now();
     program.tell(&format!("pace {CONTINUOUS_PER_SECOND} {CONTINUOUS_MILLISECONDS}"));
     while begin.elapsed() < Duration::from_millis(CONTINUOUS_MILLISECONDS) {
         std::thread::sleep(RENEWAL_INTERVAL);
         agent.order(all_the_time());
     }
-    let [count, _] = answer(&program.line());
-    let spent = spent_ns(&program) - before;
-    let passed = begin.elapsed().as_secs_f64();
-    let process = agent.process(0);
+    let [records, _] = answer(&program.line());
+    let after = [OWN_THREAD, CUPTI_THREAD].map(|thread| Work::of(program, thread));
+    let seconds = begin.elapsed().as_secs_f64();
+    let [own, cupti] = [after[0].since(&before[0]), after[1].since(&before[1])];
     json!({
-        "bare_ns": least(&bare), "recorded_ns": least(&recorded), "records": count, "lost": lost(&process),
-        "windows": process.count(Count::Windows), "spent_ns": spent, "seconds": passed,
+        "records": records, "seconds": seconds, "spent_ns": own.spent_ns + cupti.spent_ns,
+        "own_ns": own.spent_ns, "page_faults": own.page_faults + cupti.page_faults,
     })
 }
 
@@ -281,12 +296,6 @@ impl Work {
             kernel_ticks: self.kernel_ticks - before.kernel_ticks,
         }
     }
-}
-
-/// Processor time of the threads on which the library works, in ns.
-fn spent_ns(program: &Program) -> u64 {
-    let of_thread = |thread| Work::of(program, thread).spent_ns;
-    [OWN_THREAD, CUPTI_THREAD].map(of_thread).iter().sum()
 }
 
 /// Launches with their calls for some time, while the file is drained.

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use flopwatch_injected::clock::{MONOTONIC, nanoseconds};
 use flopwatch_injected::file::{self, Kind};
 use flopwatch_injected::memory::{Line, Memory};
-use flopwatch_injected::{loader, number};
+use flopwatch_injected::{kernel, loader, number};
 use flopwatch_tracer_file::header::{BYTES_AT, IDENTITY_BYTES, VERSION_AT, identity};
 use flopwatch_tracer_file::{DEFAULT_BYTES, LEAST_BYTES, Layout, MAGIC, MAX_BYTES, VERSION};
 
@@ -56,6 +56,13 @@ impl TraceFile {
     #[inline]
     pub(crate) fn prefetch(&self, at: usize) {
         self.memory.prefetch(at);
+    }
+
+    /// Maps the pages of a part that begins with one, which is written soon.
+    pub(crate) fn populate(&self, at: usize, bytes: usize) {
+        if let Some(begin) = self.memory.part(at, bytes) {
+            kernel::populate(begin, bytes);
+        }
     }
 
     /// What stands in a word; 0 for one that is not there.

@@ -7,16 +7,20 @@
 //! The file is larger than the processor's caches: a slot is out of them when its turn comes again.
 //! So the slots that are filled next are brought near while others are filled, and none of another
 //! segment, which may be another thread's.
+//!
+//! The pages of a segment that the process takes for the first time are mapped by one call of the
+//! kernel: a fault for each takes longer than the records on it.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use flopwatch_injected::kernel;
 use flopwatch_injected::memory::LINE_BYTES;
+use flopwatch_tracer_file::MAX_BYTES;
 use flopwatch_tracer_file::header::CURSOR_AT;
 use flopwatch_tracer_file::process::Count;
 use flopwatch_tracer_file::record::{Call, Kernel, Record};
 use flopwatch_tracer_file::segment::{
-    CLAIM_AT, CUPTI_NS_AT, MONOTONIC_NS_AT, PID_AT, PROCESS_AT, REALTIME_NS_AT, SERIAL_AT, SLOTS, SLOTS_AT, State,
+    self, CLAIM_AT, CUPTI_NS_AT, MONOTONIC_NS_AT, PID_AT, PROCESS_AT, REALTIME_NS_AT, SERIAL_AT, SLOTS, SLOTS_AT, State,
     claim, number_of_turn, of_claim,
 };
 use flopwatch_tracer_file::slot::{self, Kind, Words, words};
@@ -32,6 +36,12 @@ const SLOTS_AHEAD: usize = 16;
 
 // A slot is a line, whose last word is the tag.
 const _: () = assert!(slot::BYTES == LINE_BYTES && slot::TAG_AT + 8 == LINE_BYTES && SLOTS_AT & (LINE_BYTES - 1) == 0);
+
+/// Words with a bit for each segment of the largest file.
+const MAPPED_WORDS: usize = MAX_BYTES / segment::BYTES / 64;
+
+/// The segments whose pages this process has had mapped, a bit each.
+static MAPPED: [AtomicU64; MAPPED_WORDS] = [const { AtomicU64::new(0) }; MAPPED_WORDS];
 
 /// The segment that was left open: its claim (32 bits), index (16) and used slots (16); 0 for none.
 static LEFT: AtomicU64 = AtomicU64::new(0);
@@ -224,6 +234,7 @@ fn take(tracer: &Tracer) -> Option<Open> {
                 .compare_exchange(known, taken, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
         {
+            map(file, index, begin);
             let (moment, set) = (tracer.slot.moment(), |place: usize, value| {
                 file.set_half(begin.wrapping_add(place), value);
             });
@@ -247,4 +258,13 @@ fn take(tracer: &Tracer) -> Option<Open> {
         }
     }
     None
+}
+
+/// Maps the pages of a segment, the first time that this process has it.
+fn map(file: &TraceFile, index: usize, begin: usize) {
+    let bit = 1_u64.wrapping_shl(u32::try_from(index & 63).unwrap_or(0));
+    let Some(word) = MAPPED.get(index >> 6) else { return };
+    if word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+        file.populate(begin, segment::BYTES);
+    }
 }

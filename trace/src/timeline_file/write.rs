@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::Path;
 use std::str::FromStr;
 
-use flopwatch_summary::{SummaryError, summarise};
+use flopwatch_summary::{Summary, SummaryError, summarise};
 use hdf5::dataset::Layout;
 use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
@@ -62,12 +62,13 @@ pub type WriteError = InFile<WriteFailure>;
 /// Writes `timeline` to `path`: to a temporary file beside it that is renamed when it is whole and
 /// on disk.
 pub fn write(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
-    write_file(timeline, path, File::sync_all)
+    write_file(timeline, path, File::sync_all).map(drop)
 }
 
 /// The same without waiting for the disk, for a file that is made again when the power fails: as
-/// with any copy that a command makes, it is the system's to bring it there.
-pub fn write_unsynced(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
+/// with any copy that a command makes, it is the system's to bring it there. Gives the summary that
+/// the file holds: it is made beside the columns, and need not be made again.
+pub fn write_unsynced(timeline: &Timeline, path: &Path) -> Result<Summary, WriteError> {
     write_file(timeline, path, |_| Ok(()))
 }
 
@@ -76,6 +77,7 @@ pub fn write_unsynced(timeline: &Timeline, path: &Path) -> Result<(), WriteError
 pub fn overwrite(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
     check_counters(timeline)
         .and_then(|()| deflated_ahead(timeline, path))
+        .map(drop)
         .map_err(WriteError::at(path))
 }
 
@@ -89,7 +91,11 @@ fn check_counters(timeline: &Timeline) -> Result<(), WriteFailure> {
     Ok(())
 }
 
-fn write_file(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<()>) -> Result<(), WriteError> {
+fn write_file(
+    timeline: &Timeline,
+    path: &Path,
+    finish: fn(&File) -> std::io::Result<()>,
+) -> Result<Summary, WriteError> {
     place_beside(timeline, path, finish).map_err(WriteError::at(path))
 }
 
@@ -97,18 +103,18 @@ fn place_beside(
     timeline: &Timeline,
     path: &Path,
     finish: fn(&File) -> std::io::Result<()>,
-) -> Result<(), WriteFailure> {
+) -> Result<Summary, WriteFailure> {
     check_counters(timeline)?;
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     let temporary = tempfile::Builder::new().prefix(".timeline-").tempfile_in(folder)?;
-    deflated_ahead(timeline, temporary.path())?;
+    let summary = deflated_ahead(timeline, temporary.path())?;
     // The library opened the path itself, so the handle that was made with it is the same file.
     finish(temporary.as_file())?;
     temporary.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    Ok(summary)
 }
 
 /// A category of the file.
@@ -119,8 +125,8 @@ struct Part<'a> {
     lod: Option<&'a Lod>,
 }
 
-/// Writes the file while other cores deflate its columns and make the summary.
-fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), WriteFailure> {
+/// Writes the file while other cores deflate its columns and make the summary, which is given back.
+fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<Summary, WriteFailure> {
     let capture = &timeline.capture;
     let captured = Category::ALL
         .iter()
@@ -151,11 +157,16 @@ fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), WriteFailure> 
                 write_hdf5(timeline, &parts, store, path)
             })
         },
-        || summarise(timeline).to_json(),
+        || {
+            let summary = summarise(timeline);
+            summary.to_json().map(|text| (summary, text))
+        },
     );
     let file = stored?;
-    list(&file, "summary", summary?.as_bytes())?;
-    Ok(file.close()?)
+    let (summary, text) = summary?;
+    list(&file, "summary", text.as_bytes())?;
+    file.close()?;
+    Ok(summary)
 }
 
 /// Writes everything but the summary.

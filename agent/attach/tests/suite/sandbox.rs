@@ -61,6 +61,32 @@ fn a_converter_sees_no_process_no_key_and_no_other_capture() {
 }
 
 #[test]
+fn a_sandbox_that_was_made_ready_before_its_tool_was_known_is_as_closed_as_any() {
+    let Some(rig) = Rig::new() else { return };
+    let curious = rig.curious();
+    let frame = Sandboxed {
+        command: Vec::new(),
+        readable: Vec::new(),
+        ..curious.clone()
+    };
+    let (cancelled, _cancel) = std::io::pipe().unwrap();
+    let ran = sandbox::run_ahead(&rig.agent(), &frame, || Some((curious, cancelled.into())));
+    let output = ran.unwrap().unwrap();
+    let message = text(&output);
+    assert!(output.missing.is_empty(), "{message}");
+    assert_saw_only_its_own(&message);
+    assert_eq!(std::fs::read_to_string(rig.at("spool/own/work/made")).unwrap(), "out\n");
+}
+
+#[test]
+fn a_sandbox_that_was_made_ready_for_no_tool_runs_none() {
+    let Some(rig) = Rig::new() else { return };
+    let frame = rig.tool("touch made");
+    assert!(sandbox::run_ahead(&rig.agent(), &frame, || None).unwrap().is_none());
+    assert!(!rig.at("spool/own/work/made").exists());
+}
+
+#[test]
 fn a_converter_cannot_end_a_process_even_of_its_own_user() {
     let Some(rig) = Rig::new() else { return };
     // Distroless "nonroot": our own controller and gateway too.

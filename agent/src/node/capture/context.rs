@@ -11,10 +11,12 @@ use flopwatch_api::preparation::CAPTURE_BYTES_ANNOTATION;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::transform::Samples;
 use kube::ResourceExt;
 use tracing::info;
 
+use super::prelude::PendingPrelude;
 use super::produced::Produced;
 use super::window_cost::Overhead;
 use crate::adoption::{Attached, Journal};
@@ -54,6 +56,12 @@ pub(super) struct Unwritten {
     pub(super) attach_ns: Option<u64>,
     /// How much of its window was over when this agent found it open.
     pub(super) done: Duration,
+    /// The timeline of what was before the window, as it is made; none where an earlier agent
+    /// opened the window.
+    pub(super) prelude: Option<PendingPrelude>,
+    /// The folder of the children that will make its files, with a sandbox that is made ready for
+    /// the first of them; none where an earlier agent opened the window.
+    pub(super) sandbox: Option<SandboxDir>,
     /// What was sampled in the window; none where an earlier agent closed it.
     pub(super) samples: Option<Samples>,
     /// The files to publish; none where an earlier agent stored them.

@@ -1,8 +1,9 @@
 //! What was before a window: the flight recorder of the container's programs. It is taken as the
-//! window opens, since the recorder goes on and writes over it.
+//! window opens, since the recorder goes on and writes over it, and its timeline is made while the
+//! window is open: whoever waits for the picture of the window does not wait for it.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +15,13 @@ use flopwatch_pipeline::failure::{Failure, chain};
 use flopwatch_pipeline::folder;
 use flopwatch_pipeline::transform::{Job, Samples, read_samples, read_summary};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{Instrument, info, warn};
 
 use super::context::{Context, blocking};
 use super::produce;
 use crate::adoption::Attached;
+use crate::node::Node;
 use crate::profilers::cuda::recent;
 use crate::profilers::recorder::ring::{self, RingError};
 
@@ -132,27 +135,85 @@ pub(super) struct Prelude {
     pub(super) processor_time: Option<Duration>,
 }
 
+/// A prelude that is being made, beside whatever else its capture does. Where it is dropped its
+/// child is ended.
+pub(super) struct PendingPrelude {
+    made: AbortOnDropHandle<Result<Prelude, Failure>>,
+    in_vain: CancellationToken,
+}
+
+impl PendingPrelude {
+    /// Begins to make the prelude of a window of which what was before it is in the capture's
+    /// folder. Whoever ends the capture ends its child.
+    pub(super) fn begin(cx: &Context<'_>) -> Self {
+        let in_vain = CancellationToken::new();
+        let (aborted, given_up) = (cx.aborted(), in_vain.clone());
+        let until = async move {
+            tokio::select! {
+                () = aborted => {}
+                () = given_up.cancelled() => {}
+            }
+        };
+        let source = Source {
+            node: Arc::clone(cx.node),
+            spool: cx.spool.clone(),
+            session_id: cx.capture.spec.session_ref.id.clone(),
+            is_published: cx.capture.spec.outputs.contains(&Output::Timeline),
+        };
+        let made = tokio::spawn(async move { make(&source, until).await }.in_current_span());
+        Self {
+            made: AbortOnDropHandle::new(made),
+            in_vain,
+        }
+    }
+
+    /// Cancel it where nobody will look at what was before the window.
+    pub(super) fn in_vain(&self) -> CancellationToken {
+        self.in_vain.clone()
+    }
+
+    /// The prelude, once it is made.
+    pub(super) async fn finish(self) -> Result<Prelude, Failure> {
+        self.made.await.map_err(Failure::because(CaptureReason::TransformFailed))?
+    }
+
+    /// Ends its child, and waits until that is gone.
+    pub(super) async fn end(self) {
+        self.in_vain.cancel();
+        drop(self.made.await);
+    }
+}
+
+/// What a prelude is made of, and where.
+struct Source {
+    node: Arc<Node>,
+    /// The capture's folder.
+    spool: PathBuf,
+    session_id: String,
+    /// Whether timelines are published.
+    is_published: bool,
+}
+
 /// Makes the timeline of what was before the window, where timelines are published, in a folder of
-/// its own: another child of the capture may be at work. Its child is ended where all of that is
-/// `in_vain`.
-pub(super) async fn make(cx: &Context<'_>, in_vain: &CancellationToken) -> Result<Prelude, Failure> {
-    let samples = cx.spool.join(SAMPLES_BEFORE);
-    if !cx.capture.spec.outputs.contains(&Output::Timeline) || !samples.is_file() {
+/// its own: another child of the capture may be at work. Its child is ended when `until` resolves.
+async fn make(source: &Source, until: impl Future<Output = ()>) -> Result<Prelude, Failure> {
+    let samples = source.spool.join(SAMPLES_BEFORE);
+    if !source.is_published || !samples.is_file() {
         return Ok(Prelude {
             content: None,
             processor_time: Some(Duration::ZERO),
         });
     }
-    let own = cx.spool.join(FOLDER);
+    let own = source.spool.join(FOLDER);
     folder::make(&own)?;
-    let sandbox = produce::make_sandbox(cx, &own).await?;
-    let inputs = [RING_BEFORE, KERNELS_BEFORE].map(|name| cx.spool.join(name));
+    let sandbox = produce::make_sandbox(&source.node, &own).await?;
+    let inputs = [RING_BEFORE, KERNELS_BEFORE].map(|name| source.spool.join(name));
     let inputs: Vec<_> = inputs.into_iter().filter(|input| input.is_file()).collect();
     let samples_alone = inputs.is_empty();
     let job = Job {
         inputs,
-        samples: Some(samples),
-        session_id: Some(cx.capture.spec.session_ref.id.clone()),
+        samples: Some(samples.clone()),
+        session_id: Some(source.session_id.clone()),
         trim: true,
         captured: Vec::new(),
         device: TransformDevice::Cpu,
@@ -162,19 +223,13 @@ pub(super) async fn make(cx: &Context<'_>, in_vain: &CancellationToken) -> Resul
         fleet: None,
     };
     let failed = |error: &dyn std::error::Error| Failure::new(CaptureReason::TransformFailed, chain(error));
-    let ended = async {
-        tokio::select! {
-            () = cx.aborted() => {}
-            () = in_vain.cancelled() => {}
-        }
-    };
-    let transformed = cx.node.steps.transform(&sandbox, &job, ended).await;
+    let transformed = source.node.steps.transform(&sandbox, &job, until).await;
     let processor_time = transformed.map_err(|error| failed(&error))?;
     let summary = sandbox.open(SUMMARY).map_err(|error| failed(&error))?;
     let summary = read_summary(summary, &job.summary).map_err(|error| failed(&error))?;
     // Where there is nothing else there are series, or there would be no samples.
     let holds_something = summary.total_events > 0 || samples_alone || {
-        let samples = read_samples(&cx.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
+        let samples = read_samples(&samples).map_err(|error| failed(&error))?;
         !samples.series.is_empty()
     };
     let content = holds_something.then(|| sandbox.open(PRELUDE)).transpose();

@@ -16,15 +16,28 @@ use flopwatch_pipeline::folder;
 use flopwatch_pipeline::products::{self, Wanted};
 use flopwatch_pipeline::sandbox_dir::{self, SandboxDir};
 use flopwatch_pipeline::status_summary::idle_processes;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::context::Context;
 use super::outcome::Failed;
+use super::prelude::{self, PendingPrelude};
 use super::produced::{Produced, not_stored};
-use super::{fleet_row, prelude, window_cost};
+use super::{fleet_row, window_cost};
 use crate::adoption::{Attached, Collection, ProducedArtifacts, Stage};
+use crate::node::Node;
+
+/// Makes a sandbox ready while the window is open: whoever waits for its picture does not wait for
+/// that. Where it fails, it is tried again at the window's end.
+pub(super) async fn on_opened(cx: &mut Context<'_>) {
+    match make_sandbox(cx.node, &cx.spool).await {
+        Ok(sandbox) => {
+            cx.node.steps.prepare(&sandbox);
+            cx.unwritten.sandbox = Some(sandbox);
+        }
+        Err(failure) => warn!(why = failure.message, "no sandbox is ready ahead of the window's end"),
+    }
+}
 
 /// Makes and checks the files of what was recorded.
 pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result<Stage, Failed> {
@@ -109,15 +122,22 @@ async fn process(cx: &mut Context<'_>, collection: &Collection) -> Result<(Produ
 
 /// Imports and transforms; checks that what was asked for is there. Whoever ends the capture
 /// meanwhile ends the child that is at work.
-async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, Failed> {
+async fn produce(cx: &mut Context<'_>, collection: &Collection) -> Result<Produced, Failed> {
     let attached = &collection.attached;
     let profiler = cx.profiler(attached)?;
-    let sandbox = make_sandbox(cx, &cx.spool).await?;
+    let sandbox = match cx.unwritten.sandbox.take() {
+        Some(sandbox) => sandbox,
+        None => make_sandbox(cx.node, &cx.spool).await?,
+    };
     let raw = profiler.raw_files(&cx.spool).ok_or_else(|| {
         let message = "the raw files are gone from the capture's folder";
         Failure::new(CaptureReason::CollectionFailed, message)
     })?;
     let recipe = profiler.steps(&attached.profiler, &raw, &sandbox, &cx.node.nsys_versions)?;
+    // Most of it is made by now, but for that of a window which an earlier agent opened.
+    let pending = cx.unwritten.prelude.take();
+    let cx: &Context<'_> = cx;
+    let pending = pending.unwrap_or_else(|| PendingPrelude::begin(cx));
     let spec = &cx.capture.spec;
     let wanted = Wanted {
         samples: Some(cx.spool.join(SAMPLES)),
@@ -134,7 +154,7 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
         Ok(()) => Failure::new(error.reason(), chain(&error)),
     };
     // Nobody looks at what was before a capture of which nothing could be made.
-    let in_vain = CancellationToken::new();
+    let in_vain = pending.in_vain();
     let made = async {
         let made = products::run(&cx.node.steps, &sandbox, recipe, wanted, cx.aborted(), |_stage| {}).await;
         if made.is_err() {
@@ -142,8 +162,7 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
         }
         made
     };
-    // Beside it: most of the time of a small child is its start.
-    let (products, prelude) = tokio::join!(made, Box::pin(prelude::make(cx, &in_vain)));
+    let (products, prelude) = tokio::join!(made, pending.finish());
     let products = products.map_err(failed)?;
     let mut summary = products.digest.clone();
     summary.traced = profiler.outcomes(&attached.profiler, &summary.categories)?;
@@ -230,8 +249,8 @@ fn recorded(cx: &Context<'_>, collected: Vec<(&'static str, PathBuf)>) -> Result
 }
 
 /// The children's folder in `parent`, without what the children of an earlier agent left there.
-pub(super) async fn make_sandbox(cx: &Context<'_>, parent: &Path) -> Result<SandboxDir, Failure> {
+pub(super) async fn make_sandbox(node: &Node, parent: &Path) -> Result<SandboxDir, Failure> {
     let folder = parent.join(sandbox_dir::NAME);
-    folder::remove(&folder, &cx.node.steps).await;
-    SandboxDir::make(folder, &cx.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
+    folder::remove(&folder, &node.steps).await;
+    SandboxDir::make(folder, &node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
 }

@@ -110,7 +110,7 @@ async fn recorded(
     let left = SandboxDir::left(&cx.spool.join(sandbox_dir::NAME), &cx.node.steps.limits().users);
     let sandbox = match left {
         Some(sandbox) => sandbox,
-        None => produce::make_sandbox(cx, &cx.spool).await?,
+        None => produce::make_sandbox(cx.node, &cx.spool).await?,
     };
     let (mut files, mut captured) = (Vec::new(), Vec::new());
     // Where the tools that it needs are gone, there is what they were to read.

@@ -49,7 +49,11 @@ pub(super) async fn run_stages(cx: &mut Context<'_>, mut stage: Stage) -> Result
             Err(failed) => failed,
         };
         // A container that was held back for its collection is released by this.
-        cx.unwritten = Unwritten::default();
+        let Unwritten { prelude, .. } = std::mem::take(&mut cx.unwritten);
+        // Before the capture's folder is emptied, in which its child writes.
+        if let Some(prelude) = prelude {
+            prelude.end().await;
+        }
         match retry::after(cx, &mut failed) {
             Some(retry_stage) => stage = retry_stage,
             None => return Err(failed),

@@ -1,5 +1,6 @@
 //! What a capture costs its target and its node.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,20 +34,10 @@ fn reading(heartbeats: &Heartbeats) -> JoinHandle<()> {
     })
 }
 
-fn status(rig: &Rig) -> Value {
-    rig.server.get("captures", "team", "c").unwrap()["status"].clone()
-}
-
-#[tokio::test]
-async fn a_program_that_was_slowed_too_much_is_not_given_a_second_window_for_what_the_first_missed() {
-    let sample = Sample::default();
-    sample.misses.store(9, Ordering::SeqCst);
-    let rig = rig(&sample);
-    // Without the cost there would be a second window: the program was busy, and nothing of it was
-    // recorded.
-    rig.containers.inside().processor.1 = Duration::from_secs(1);
-    let folder = tempfile::tempdir().unwrap();
-    let program = Paced::start(Command::new(workload::program()), folder.path(), "abc", 2);
+/// A program in the container whose usual pace is known by now, in a folder of its own below one;
+/// its recorder is read until what is beside it is aborted.
+pub(crate) async fn known(rig: &Rig, folder: &Path) -> (Paced, JoinHandle<()>) {
+    let program = Paced::start(Command::new(workload::program()), folder, "abc", 2);
     rig.heartbeats.begin("abc", program.whose(), Arc::clone(&program.ring));
     let reading = reading(&rig.heartbeats);
     eventually("enough readings", || {
@@ -63,6 +54,23 @@ async fn a_program_that_was_slowed_too_much_is_not_given_a_second_window_for_wha
         rig.heartbeats.watch("abc", &OverheadSpec::default(), opened).ok()
     })
     .await;
+    (program, reading)
+}
+
+fn status(rig: &Rig) -> Value {
+    rig.server.get("captures", "team", "c").unwrap()["status"].clone()
+}
+
+#[tokio::test]
+async fn a_program_that_was_slowed_too_much_is_not_given_a_second_window_for_what_the_first_missed() {
+    let sample = Sample::default();
+    sample.misses.store(9, Ordering::SeqCst);
+    let rig = rig(&sample);
+    // Without the cost there would be a second window: the program was busy, and nothing of it was
+    // recorded.
+    rig.containers.inside().processor.1 = Duration::from_secs(1);
+    let folder = tempfile::tempdir().unwrap();
+    let (program, reading) = known(&rig, folder.path()).await;
     ask(&rig, "Kineto", "cpu_op");
     rig.server.edit("captures", "team", "c", |capture| {
         capture["spec"]["durationSeconds"] = json!(60);
