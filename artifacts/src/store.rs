@@ -433,7 +433,10 @@ impl Store {
     /// Namespace and name of every capture that has a manifest.
     async fn capture_keys(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
         let metas: Vec<_> = self.objects.list(Some(&Path::from("captures"))).try_collect().await?;
-        Ok(metas.iter().filter_map(|meta| derived::key_of_path(&meta.location)).collect())
+        Ok(metas
+            .iter()
+            .filter_map(|meta| derived::key_of_path(&meta.location))
+            .collect())
     }
 
     /// Removes objects that nothing refers to. Called by whoever has `contents` alone.

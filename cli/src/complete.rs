@@ -192,7 +192,9 @@ async fn names(position: Position, words: &[OsString]) -> Vec<String> {
         Position::Session => names_of::<ProfilingSession>(&cluster).await,
         Position::Schedule => names_of::<ProfilingSchedule>(&cluster).await,
         Position::Pod => {
-            let typed = words.last().is_some_and(|word| word.to_string_lossy().starts_with("pod/"));
+            let typed = words
+                .last()
+                .is_some_and(|word| word.to_string_lossy().starts_with("pod/"));
             let kind = if typed { "pod/" } else { "" };
             let pods = names_of::<Pod>(&cluster).await;
             pods.into_iter().map(|name| format!("{kind}{name}")).collect()

@@ -176,7 +176,9 @@ fn last_probed<'a>(captures: &'a [Capture], container: &str) -> Option<&'a Captu
         .iter()
         .filter(|capture| capture.spec.container_name == container);
     let is_probed = |capture: &&Capture| capture.status.iter().any(|status| !status.capabilities.is_empty());
-    of_it.filter(is_probed).max_by_key(|capture| capture.creation_timestamp())
+    of_it
+        .filter(is_probed)
+        .max_by_key(|capture| capture.creation_timestamp())
 }
 
 /// The containers that a session would take, and what there is to say of the choice.

@@ -8,8 +8,8 @@ use kube::ResourceExt as _;
 use serde_json::json;
 
 use crate::arguments::{
-    Cli, Command, CompletionShell, DescribeArguments, DryRun, Format, OpenArguments, ProfileArguments,
-    SessionName, SessionsArguments, StopArguments,
+    Cli, Command, CompletionShell, DescribeArguments, DryRun, Format, OpenArguments, ProfileArguments, SessionName,
+    SessionsArguments, StopArguments,
 };
 use crate::cluster::Cluster;
 use crate::error::Error;

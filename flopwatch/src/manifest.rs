@@ -186,7 +186,9 @@ impl Manifest {
         let spec = &self.spec;
         let options = spec.profiler.nsys.iter();
         let listed = options.clone().flat_map(|options| options.trace.iter().copied());
-        let triggers = options.clone().filter_map(|options| Some(options.capture_range.as_ref()?.trigger.traced()));
+        let triggers = options
+            .clone()
+            .filter_map(|options| Some(options.capture_range.as_ref()?.trigger.traced()));
         let required = spec.require.iter().copied().filter_map(TraceCategory::recording);
         let required = required.chain(triggers);
         let mut trace: Vec<_> = listed.chain(required).collect();

@@ -300,7 +300,9 @@ impl Capture {
         }
         let timeline = Arc::clone(&self.timeline);
         let written = work::run(py, None, move || timeline_file::write_unsynced(&timeline, &target))?;
-        written.map(drop).map_err(|error| WriteError::new_err(error.to_string()))
+        written
+            .map(drop)
+            .map_err(|error| WriteError::new_err(error.to_string()))
     }
 
     /// Writes the capture as a timeline file into the file `target`, which is there and may be a

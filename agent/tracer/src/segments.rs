@@ -20,8 +20,8 @@ use flopwatch_tracer_file::header::CURSOR_AT;
 use flopwatch_tracer_file::process::Count;
 use flopwatch_tracer_file::record::{Call, Kernel, Record};
 use flopwatch_tracer_file::segment::{
-    self, CLAIM_AT, CUPTI_NS_AT, MONOTONIC_NS_AT, PID_AT, PROCESS_AT, REALTIME_NS_AT, SERIAL_AT, SLOTS, SLOTS_AT, State,
-    claim, number_of_turn, of_claim,
+    self, CLAIM_AT, CUPTI_NS_AT, MONOTONIC_NS_AT, PID_AT, PROCESS_AT, REALTIME_NS_AT, SERIAL_AT, SLOTS, SLOTS_AT,
+    State, claim, number_of_turn, of_claim,
 };
 use flopwatch_tracer_file::slot::{self, Kind, Words, words};
 

@@ -9,7 +9,9 @@ use crate::converting::Converting;
 use crate::rig::{Captures, options, path, publication, readers};
 use flopwatch_analysis::catalogue;
 use flopwatch_api::artifact::{Output, analysis_path, artifacts_path};
-use flopwatch_artifacts::{ConversionError, ConversionLimits, Publication, RawCapture, Store, StoreError, StoreOptions};
+use flopwatch_artifacts::{
+    ConversionError, ConversionLimits, Publication, RawCapture, Store, StoreError, StoreOptions,
+};
 use flopwatch_http::ReviewerOptions;
 use tokio::sync::Semaphore;
 

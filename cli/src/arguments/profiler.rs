@@ -1,8 +1,8 @@
 //! Arguments of `kubectl flopwatch` that choose the profiler of a session, and the options of
 //! Nsight Compute.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use flopwatch_api::profiler::{MAX_LAUNCHES, NcuOptions, NcuSet, ProfilerType};
 
 /// Parser of the argument `--profiler`: one of the words of [`ProfilerType::ALL`].

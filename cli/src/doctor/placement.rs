@@ -85,15 +85,17 @@ fn mounted(pod: &Pod) -> Option<Finding> {
 
 fn copied(pod: &Pod) -> Option<Finding> {
     let statuses = pod.status.as_ref()?.init_container_statuses.as_deref()?;
-    [LAUNCHER_INIT_CONTAINER, TOOLS_INIT_CONTAINER].into_iter().find_map(|name| {
-        let status = statuses.iter().find(|status| status.name == name)?;
-        let reason = stuck(status)?;
-        let image = &status.image;
-        let what = format!("init container {name} (image {image}) keeps the pod from starting: {reason}");
-        Some(Finding::new(Level::BlocksAll, what).remedy(format!(
+    [LAUNCHER_INIT_CONTAINER, TOOLS_INIT_CONTAINER]
+        .into_iter()
+        .find_map(|name| {
+            let status = statuses.iter().find(|status| status.name == name)?;
+            let reason = stuck(status)?;
+            let image = &status.image;
+            let what = format!("init container {name} (image {image}) keeps the pod from starting: {reason}");
+            Some(Finding::new(Level::BlocksAll, what).remedy(format!(
             "let the pod's service account pull the image, or remove the label {PREPARE_LABEL}, and create the pod anew"
         )))
-    })
+        })
 }
 
 fn stuck(status: &ContainerStatus) -> Option<String> {

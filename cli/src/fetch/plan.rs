@@ -280,7 +280,11 @@ mod tests {
                 "a/timeline.h5 to first/a/timeline.h5, b/timeline.h5 to first/b/timeline.h5",
             ),
             (&two, choice("b", &timeline, "x.h5"), "b/timeline.h5 to x.h5"),
-            (&one, choice("", &timeline, "there"), "a/timeline.h5 to there/timeline.h5"),
+            (
+                &one,
+                choice("", &timeline, "there"),
+                "a/timeline.h5 to there/timeline.h5",
+            ),
             (&one, choice("", &timeline, "new/"), "a/timeline.h5 to new/timeline.h5"),
             (
                 &one,

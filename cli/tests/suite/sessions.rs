@@ -132,7 +132,9 @@ async fn a_dry_run_makes_nothing_and_shows_what_would_be_made() {
     ] {
         assert!(ran.out.contains(line), "{ran:?}");
     }
-    let ran = cluster.run("profile trainer --name mine --dry-run=server -o name").await;
+    let ran = cluster
+        .run("profile trainer --name mine --dry-run=server -o name")
+        .await;
     assert_eq!(ran.out, "profilingsession.flopwatch.dev/mine\n", "{ran:?}");
     assert_eq!(session(&cluster, "mine"), None);
 }

@@ -472,7 +472,9 @@ fn reports_of_nsight_compute_are_opened_without_it() {
         "indexspaces/indexspaces_profile_a.ncu-rep",
         "nukexc-gh200/profile_fastc.ncu-rep",
     ] {
-        let Some(path) = shared(&format!("corpus/{report}")) else { continue };
+        let Some(path) = shared(&format!("corpus/{report}")) else {
+            continue;
+        };
         let message = flopwatch(&["summary", "--quiet", "--format", "json"], &[&path]);
         assert!(message.status.success(), "{report}: {}", text(&message));
         let summary: Summary = serde_json::from_slice(&message.stdout).unwrap();

@@ -27,7 +27,11 @@ fn record(folder: &Path, options: &[&str]) -> Command {
 /// Records the sample workload with these options of its own.
 fn record_workload(folder: &Path, options: &[&str], workload: &str) -> Output {
     let mut record = record(folder, options);
-    record.arg(workload::program()).args(workload.split(' ')).output().unwrap()
+    record
+        .arg(workload::program())
+        .args(workload.split(' '))
+        .output()
+        .unwrap()
 }
 
 /// The NVTX ranges in the timeline of a result.

@@ -179,7 +179,9 @@ fn exported(nsys: &Path, report: &Path, folder: &Path) -> PathBuf {
     let (copy, export) = (folder.join("report.qdrep"), folder.join("report.h5"));
     std::fs::copy(report, &copy).unwrap();
     let mut command = Command::new(nsys);
-    command.args(["export", "--type", "hdf", "--output"]).args([&export, &copy]);
+    command
+        .args(["export", "--type", "hdf", "--output"])
+        .args([&export, &copy]);
     assert!(command.output().unwrap().status.success());
     export
 }
@@ -298,7 +300,12 @@ fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
     // Something that is shown is the last one.
     files.push((write("last.json", ONE_RANGE), "\"annotation\":1"));
     let serving = Serving::bare(temporary.path());
-    let message = browse(&node, "dropped.mjs", &serving.urls[0], files.iter().map(|(path, _)| path));
+    let message = browse(
+        &node,
+        "dropped.mjs",
+        &serving.urls[0],
+        files.iter().map(|(path, _)| path),
+    );
     let told: Vec<&str> = message.lines().collect();
     assert_eq!(
         (told.len(), told.last().copied()),

@@ -163,11 +163,9 @@ mod tests {
 
     #[test]
     fn the_look_up_is_off_unless_asked_for() {
-        let mode = |flags: &[&str]| {
-            match Cli::parse_from(LINE.iter().chain(flags)).command {
-                Command::Admission(args) => args.options().prepare.entrypoints,
-                other => panic!("{other:?}"),
-            }
+        let mode = |flags: &[&str]| match Cli::parse_from(LINE.iter().chain(flags)).command {
+            Command::Admission(args) => args.options().prepare.entrypoints,
+            other => panic!("{other:?}"),
         };
         assert_eq!(mode(&[]), EntrypointMode::Off);
         assert_eq!(mode(&["--entrypoint-lookup"]), EntrypointMode::Pinned);
@@ -176,12 +174,10 @@ mod tests {
 
     #[test]
     fn there_is_no_nsight_compute_unless_an_image_is_named() {
-        let ncu = |flags: &[&str]| {
-            match Cli::try_parse_from(LINE.iter().chain(flags)).map(|cli| cli.command) {
-                Ok(Command::Admission(args)) => Ok(args.options().prepare.ncu),
-                Ok(other) => panic!("{other:?}"),
-                Err(error) => Err(error),
-            }
+        let ncu = |flags: &[&str]| match Cli::try_parse_from(LINE.iter().chain(flags)).map(|cli| cli.command) {
+            Ok(Command::Admission(args)) => Ok(args.options().prepare.ncu),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => Err(error),
         };
         assert_eq!(ncu(&[]).unwrap(), None);
         let named = ncu(&["--ncu-image=c", "--ncu-path=/opt/2024.1/"]).unwrap().unwrap();

@@ -234,7 +234,12 @@ async fn a_session_says_where_it_stands_and_what_its_captures_published() {
     let rig = Rig::new().await;
     let session = rig.json(PATHS[0], "reader").await;
     assert_eq!(
-        json!([session["mode"], session["status"], session["requested_by"], session["reason"]]),
+        json!([
+            session["mode"],
+            session["status"],
+            session["requested_by"],
+            session["reason"]
+        ]),
         json!(["nsys", "completed", "alice", "Succeeded"])
     );
     assert_eq!(session["captures"][0]["artifacts"].as_array().unwrap().len(), 3);
@@ -315,7 +320,10 @@ async fn what_is_not_there_yet_or_no_longer_is_said() {
     let status = rig.get("/api/profiling/timeline/00000001/status", "reader").await;
     assert_eq!(
         (status.status, status.json()),
-        (200, json!({"session_id": "00000001", "capture": null, "status": "pending"}))
+        (
+            200,
+            json!({"session_id": "00000001", "capture": null, "status": "pending"})
+        )
     );
     rig.capture("train-a", "https://127.0.0.1:1/x", &json!([]));
     assert_eq!(rig.status(PATHS[3], "reader").await, 404);

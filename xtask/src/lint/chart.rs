@@ -291,7 +291,10 @@ fn nobody_of_ours_creates_pods_or_becomes_another_except_where_a_namespace_opts_
     let found: BTreeSet<Right> = rights(&objects).iter().filter(strong).cloned().collect();
     let place = "namespaces that opt in";
     let right = ["flopwatch-controller", place, "pods", "create, delete"];
-    assert_eq!(found, BTreeSet::from([right, OWN_TOKEN].map(|right| right.map(str::to_owned))));
+    assert_eq!(
+        found,
+        BTreeSet::from([right, OWN_TOKEN].map(|right| right.map(str::to_owned)))
+    );
 }
 
 #[test]
@@ -314,7 +317,9 @@ fn a_schedule_is_admitted_only_where_its_user_may_make_sessions_and_who_may_has_
     let spec = denying(&objects, "flopwatch-schedule");
     assert_eq!(
         validations(spec),
-        ["authorizer.group('flopwatch.dev').resource('profilingsessions').namespace(request.namespace).check('create').allowed()"]
+        [
+            "authorizer.group('flopwatch.dev').resource('profilingsessions').namespace(request.namespace).check('create').allowed()"
+        ]
     );
     for (role, verb) in [("flopwatch-user", "create"), ("flopwatch-viewer", "list")] {
         let rules = named(&objects, "ClusterRole", role)["rules"].as_array().unwrap();

@@ -174,7 +174,9 @@ impl PendingPrelude {
 
     /// The prelude, once it is made.
     pub(super) async fn finish(self) -> Result<Prelude, Failure> {
-        self.made.await.map_err(Failure::because(CaptureReason::TransformFailed))?
+        self.made
+            .await
+            .map_err(Failure::because(CaptureReason::TransformFailed))?
     }
 
     /// Ends its child, and waits until that is gone.

@@ -13,7 +13,7 @@ use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::artifact_file::source_file;
 use flopwatch_pipeline::failure::{Failure, chain};
 use flopwatch_pipeline::folder;
-use flopwatch_pipeline::products::{self, Wanted};
+use flopwatch_pipeline::products::{self, Products, Wanted};
 use flopwatch_pipeline::sandbox_dir::{self, SandboxDir};
 use flopwatch_pipeline::status_summary::idle_processes;
 use tokio_util::task::AbortOnDropHandle;
@@ -205,17 +205,7 @@ async fn produce(cx: &mut Context<'_>, collection: &Collection) -> Result<Produc
             without_prelude = Some(failure.message);
         }
     }
-    let mut summary_at = None;
-    for (output, name) in products.artifacts() {
-        if !spec.outputs.contains(&output) {
-            continue;
-        }
-        if output == Output::Summary {
-            summary_at = Some(files.len());
-        } else {
-            files.extend(source_file(name, products.open(name).map_err(failed)?));
-        }
-    }
+    let summary_at = append_wanted(&mut files, &products, &spec.outputs).map_err(failed)?;
     files.extend(recorded(cx, collected)?);
     Ok(Produced {
         files,
@@ -228,6 +218,26 @@ async fn produce(cx: &mut Context<'_>, collection: &Collection) -> Result<Produc
         processor_time,
         fleet,
     })
+}
+
+/// Appends what was made and is wanted, but for the summary, whose place among the files it gives.
+fn append_wanted(
+    files: &mut Vec<SourceFile>,
+    products: &Products<'_>,
+    outputs: &[Output],
+) -> Result<Option<usize>, products::Error> {
+    let mut summary_at = None;
+    for (output, name) in products.artifacts() {
+        if !outputs.contains(&output) {
+            continue;
+        }
+        if output == Output::Summary {
+            summary_at = Some(files.len());
+        } else {
+            files.extend(source_file(name, products.open(name)?));
+        }
+    }
+    Ok(summary_at)
 }
 
 /// Files of the collection itself, where they are published.

@@ -166,7 +166,10 @@ fn nsight_compute_starts_the_program_of_a_sessions_pod_and_of_no_other() {
     assert!(command.windows(2).any(|words| words == count), "{command:?}");
     assert_eq!(command[command.len() - 2..], ["python", "train.py"]);
     let tools = &patched["spec"]["initContainers"][1];
-    assert_eq!(json!([tools["image"], tools["command"][2]]), json!(["ncu:1", "/opt/ncu"]));
+    assert_eq!(
+        json!([tools["image"], tools["command"][2]]),
+        json!(["ncu:1", "/opt/ncu"])
+    );
     assert_eq!(annotation(&patched, PREPARED_FOR_ANNOTATION), "main: ncu.kineto");
 
     let held = json!({HOLD_ANNOTATION: "true"});

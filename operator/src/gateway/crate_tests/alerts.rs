@@ -139,7 +139,11 @@ async fn an_alert_that_fires_makes_a_session_of_its_pod() {
     }
     assert!(!annotations.contains_key("flopwatch.dev/probability-per-billion"));
     assert_eq!(
-        json!([spec["target"]["podName"], spec["profiler"]["type"], spec["overhead"]["action"]]),
+        json!([
+            spec["target"]["podName"],
+            spec["profiler"]["type"],
+            spec["overhead"]["action"]
+        ]),
         json!(["llm-0", "Recorder", "Stop"])
     );
     let call = rig.cluster.done(Verb::Create).pop().unwrap();

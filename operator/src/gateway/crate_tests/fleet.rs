@@ -258,7 +258,11 @@ async fn files_that_are_damaged_missing_or_of_another_are_told_and_never_count()
     );
     assert_eq!(found["groups"][0]["captures"], 2, "{found}");
     assert_eq!(
-        json!([found["captures_without_rows"], found["rows_without_capture"], found["repeated"]]),
+        json!([
+            found["captures_without_rows"],
+            found["rows_without_capture"],
+            found["repeated"]
+        ]),
         json!([1, 1, 1]),
         "{found}"
     );

@@ -68,7 +68,11 @@ async fn counters_come_with_the_figures_that_most_ask_for() {
     );
     let figures = &kernel["figures"];
     assert_eq!(
-        json!([figures["duration_ns"], figures["bandwidth_share"], figures["achieved_occupancy"]]),
+        json!([
+            figures["duration_ns"],
+            figures["bandwidth_share"],
+            figures["achieved_occupancy"]
+        ]),
         json!([6500.0, 0.5, 0.25])
     );
     assert_eq!(figures["flop_per_second"], Value::Null, "not measured is not zero");
