@@ -39,6 +39,7 @@ mod parts;
 mod planted;
 mod pprof;
 mod processes;
+mod program;
 mod properties;
 mod random;
 mod reader;
