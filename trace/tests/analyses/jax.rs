@@ -6,7 +6,6 @@
 //! asked.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use crate::captures::{analyze, timeline_at};
 use crate::hlo::{Said, equals_what_jax_says};
 use crate::memory::{functions, top};
-use crate::program::stdout_of;
+use crate::program::{python_with, stdout_of};
 use crate::result::{find, list};
 
 /// The programs of `fresh.py`.
@@ -35,18 +34,6 @@ pub(crate) const PROGRAMS: [&str; 8] = [
 /// A program of Python beside the tests' data.
 pub(crate) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jax").join(name)
-}
-
-/// A Python that has `package`, or a printed reason to skip.
-pub(crate) fn python_with(package: &str) -> Option<OsString> {
-    let python = std::env::var_os("FLOPWATCH_PYTHON").unwrap_or_else(|| "python3".into());
-    let asks = format!("import importlib.util as u; raise SystemExit(u.find_spec('{package}') is None)");
-    let has = Command::new(&python).args(["-c", &asks]).output();
-    if has.is_ok_and(|output| output.status.success()) {
-        return Some(python);
-    }
-    println!("skipped: no Python with {package} on this machine (set FLOPWATCH_PYTHON to one)");
-    None
 }
 
 /// What `fresh.py` left in its folder.

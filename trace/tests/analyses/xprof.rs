@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};
 use crate::hlo::{mib, number};
-use crate::jax::{fresh, python_with, script};
+use crate::jax::{fresh, script};
 use crate::memory::pool;
 use crate::nsys;
-use crate::program::stdout_of;
+use crate::program::{python_with, stdout_of};
 use crate::result::find;
 
 const GPU: &str = "tracelens-jax/jax_conv_minimal_08.xplane.pb";

@@ -8,6 +8,7 @@
 )]
 
 mod archive;
+mod capture;
 mod cases;
 mod columns;
 mod corpus;
