@@ -85,7 +85,7 @@ fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, String> {
 fn stacks(profile: &StackProfile) -> Vec<Vec<(&str, i64)>> {
     let name = |frame: &StackFrame| (profile.text(frame.function), frame.line);
     let frame = |frame: &u32| name(&profile.frames[usize::try_from(*frame).unwrap()]);
-    let stack = |stack: &Vec<u32>| stack.iter().map(frame).collect();
+    let stack = |stack: &Vec<u32>| -> Vec<(&str, i64)> { stack.iter().map(frame).collect() };
     profile.samples.iter().map(|sample| stack(&sample.stack)).collect()
 }
 
