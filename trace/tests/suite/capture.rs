@@ -25,7 +25,8 @@ pub(crate) fn lost(capture: &Capture) -> Vec<(LossReason, String, u64)> {
 
 /// What was lost, whyever, and how often.
 pub(crate) fn counted(capture: &Capture) -> Vec<(String, u64)> {
-    lost(capture).into_iter().map(|(_, what, count)| (what, count)).collect()
+    let losses = lost(capture).into_iter();
+    losses.map(|(_, what, count)| (what, count)).collect()
 }
 
 /// The names of events, in their order.
