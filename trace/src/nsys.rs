@@ -285,12 +285,6 @@ impl<'a> Reader<'a> {
         self.capture.duration_ns = moved;
     }
 
-    /// The end of the last event, known after `rebase`.
-    fn last_end(&self) -> u64 {
-        let ends = self.capture.events.values().filter_map(Events::last_end_ns);
-        ends.max().unwrap_or(0)
-    }
-
     /// Counts the rows of tables that hold events of kinds this version does not show.
     fn count_unread_tables(&mut self) {
         let read: Vec<&str> = event_tables().collect();

@@ -67,6 +67,21 @@ pub(crate) fn count_loss(capture: &mut Capture, what: &str, lost: usize) {
 
 type ByCategory = BTreeMap<Category, Events>;
 
+/// Times at or behind this, in ns, count from the Unix epoch: it is 2001, and no machine runs for
+/// 31 years.
+pub(crate) const MIN_UNIX_NS: i64 = 1_000_000_000_000_000_000;
+
+/// The end of the last event.
+pub(crate) fn last_end(events: &ByCategory) -> Option<u64> {
+    events.values().filter_map(Events::last_end_ns).max()
+}
+
+/// The end of the last event or sample; 0 without any.
+pub(crate) fn last_moment(capture: &Capture) -> u64 {
+    let samples = capture.counters.iter().filter_map(|series| series.t_ns.last().copied());
+    samples.chain(last_end(&capture.events)).max().unwrap_or(0)
+}
+
 /// Whether there is GPU work of begin 0 and length 0, and everything else begins at least a second
 /// later.
 fn has_untimed(events: &ByCategory, zero: u64) -> bool {

@@ -24,10 +24,9 @@ pub mod strips;
 
 pub use cpu::Cpu;
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 
+use crate::times::last_end;
 use engine::{CategoryOutput, Columns, Engine, Input};
 use flopwatch_model::{Capture, Category, Events, NameId, RowId, Timeline, Values};
 use spans::Spans;
@@ -95,7 +94,7 @@ pub fn transform_with(engine: &dyn Engine, mut capture: Capture, options: Transf
     capture.devices.sort_by_key(|device| device.id);
     capture.allocations.par_sort_by_key(|allocation| allocation.t_ns);
     capture.programs.sort_unstable();
-    capture.duration_ns = last_end(&capture.events).max(capture.duration_ns);
+    capture.duration_ns = last_end(&capture.events).unwrap_or(0).max(capture.duration_ns);
     launches::join(&mut capture);
     timeline.capture = capture;
     timeline
@@ -114,11 +113,6 @@ pub(crate) fn derive(events: &Events, rows: u32) -> (flopwatch_model::Lod, Vec<f
     let mut spans = Spans::new(&columns, rows, Vec::new());
     spans.set_lanes(&columns.row, &events.lane);
     (lod::lod(&spans), figures::by_name(&columns))
-}
-
-/// The end of the last event.
-fn last_end(events: &BTreeMap<Category, Events>) -> u64 {
-    events.values().filter_map(Events::last_end_ns).max().unwrap_or(0)
 }
 
 /// Rows and names in their published numbering, columns in their published order.

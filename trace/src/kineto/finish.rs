@@ -21,10 +21,6 @@ const OPTIONS: [&str; 5] = [
 /// Bytes of `deviceProperties` beyond which it is no list of GPUs.
 const LONGEST_PROPERTIES: usize = 1 << 20;
 
-/// Times at or behind this, in ns, count from the Unix epoch: it is 2001, and no machine runs for
-/// 31 years.
-const MIN_UNIX_NS: i64 = 1_000_000_000_000_000_000;
-
 const GPU_WORK: [Category; 7] = [
     Category::CudaKernel,
     Category::CudaMemcpyH2d,
@@ -183,20 +179,10 @@ impl Gather<'_> {
         self.capture.counters = series.since(origin, is_gpu);
         let utc = match self.base {
             Some(base) => base.checked_add(origin),
-            None => Some(origin).filter(|origin| *origin >= MIN_UNIX_NS),
+            None => Some(origin).filter(|origin| *origin >= times::MIN_UNIX_NS),
         };
         self.capture.session_start_utc_ns = utc.and_then(|utc| u64::try_from(utc).ok());
-        let ends = self
-            .capture
-            .events
-            .values()
-            .flat_map(|events| (0..events.len()).map(|at| events.end_ns(at)));
-        let samples = self
-            .capture
-            .counters
-            .iter()
-            .filter_map(|series| series.t_ns.last().copied());
-        let last = ends.chain(samples).max().unwrap_or(0);
+        let last = times::last_moment(&self.capture);
         self.capture.duration_ns = self.capture.duration_ns.max(last);
     }
 
@@ -207,13 +193,8 @@ impl Gather<'_> {
             self.capture.captured.extend(GPU_WORK);
             self.capture.captured.insert(Category::CudaApi);
         }
-        if self
-            .capture
-            .source
-            .capture_options
-            .iter()
-            .any(|option| option == "with_stack")
-        {
+        let mut options = self.capture.source.capture_options.iter();
+        if options.any(|option| option == "with_stack") {
             self.capture.captured.insert(Category::PythonFunction);
         }
         self.capture.captured.extend(held);

@@ -8,6 +8,7 @@ use hashbrown::{HashMap, HashSet};
 use super::peaks::{SOURCE, peak_flops};
 use super::tables::Table;
 use super::{Failure, GlobalId, Reader, event_tables};
+use crate::times;
 use flopwatch_model::{Category, Device, MigInstance, Row, Track};
 
 const STRINGS: &str = "StringIds";
@@ -108,7 +109,8 @@ impl Reader<'_> {
     pub(super) fn read_window(&mut self) -> Result<(), Failure> {
         let window = self.window()?.unwrap_or(0);
         // `duration_ns` holds by how much the start was moved back.
-        self.capture.duration_ns = window.saturating_add(self.capture.duration_ns).max(self.last_end());
+        let last = times::last_end(&self.capture.events).unwrap_or(0);
+        self.capture.duration_ns = window.saturating_add(self.capture.duration_ns).max(last);
         self.read_capture_options()?;
         self.decide_captured();
         Ok(())

@@ -94,8 +94,7 @@ impl Bounds {
 fn span(events: &ByCategory) -> Option<(u64, u64)> {
     let first = |events: &Events| events.start_ns.par_iter().copied().min();
     let begin = events.values().filter_map(first).min()?;
-    let end = events.values().filter_map(Events::last_end_ns).max()?;
-    Some((begin, end))
+    Some((begin, super::last_end(events)?))
 }
 
 /// A day around all events.

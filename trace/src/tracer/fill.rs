@@ -354,8 +354,7 @@ fn begin_with_the_first(capture: &mut Capture) {
     let first = starts.copied().min();
     capture.session_start_utc_ns = first;
     rebase(capture, first.unwrap_or(0));
-    let ends = capture.events.values().filter_map(Events::last_end_ns);
-    capture.duration_ns = ends.max().unwrap_or(0);
+    capture.duration_ns = times::last_end(&capture.events).unwrap_or(0);
 }
 
 fn rebase(capture: &mut Capture, zero: u64) {

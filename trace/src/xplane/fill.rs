@@ -20,9 +20,6 @@ use flopwatch_model::{Capture, Category, ColumnId, Device, Event, Events, LossRe
 /// Starts are kept with this added until the smallest one is known.
 const TIME_BIAS: u64 = 1 << 63;
 
-/// Times at or behind this, in ns, count from the Unix epoch: it is 2001.
-const MIN_UNIX_NS: i64 = 1_000_000_000_000_000_000;
-
 /// What a plane is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
@@ -480,20 +477,10 @@ impl<'a> Fill<'a> {
             allocation.t_ns = allocation.t_ns.saturating_sub(first);
         }
         let origin = (first ^ TIME_BIAS).cast_signed();
-        let since_epoch = u64::try_from(origin).ok().filter(|_| origin >= MIN_UNIX_NS);
+        let since_epoch = u64::try_from(origin).ok().filter(|_| origin >= times::MIN_UNIX_NS);
         let since_start = || self.profile_start.and_then(|start| start.checked_add_signed(origin));
         self.capture.session_start_utc_ns = since_epoch.or_else(since_start);
-        let ends = self
-            .capture
-            .events
-            .values()
-            .flat_map(|events| (0..events.len()).map(|at| events.end_ns(at)));
-        let samples = self
-            .capture
-            .counters
-            .iter()
-            .filter_map(|series| series.t_ns.last().copied());
-        self.capture.duration_ns = ends.chain(samples).max().unwrap_or(0);
+        self.capture.duration_ns = times::last_moment(&self.capture);
         self.capture.captured = self.capture.events.keys().copied().collect();
         let used: Vec<u32> = self.capture.rows.iter().filter_map(|row| row.device).collect();
         self.capture.devices.retain(|device| used.contains(&device.id));

@@ -3,16 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};
+use crate::result::{assert_near, find, list, texts};
 
 /// The outcome of a rule, and its finding where it fired.
 fn outcome<'a>(advice: &'a Value, rule: &str) -> (&'a str, Option<&'a Value>) {
-    let rules = advice["rules"].as_array().unwrap();
-    let told = rules.iter().find(|told| told["rule"] == rule).unwrap();
-    let findings = advice["findings"].as_array().unwrap();
-    (
-        told["outcome"].as_str().unwrap(),
-        findings.iter().find(|found| found["rule"] == rule),
-    )
+    let told = find(&advice["rules"], "rule", rule)["outcome"].as_str();
+    let finding = list(&advice["findings"]).find(|found| found["rule"] == rule);
+    (told.unwrap(), finding)
 }
 
 fn print(name: &str, advice: &Value) {
@@ -20,10 +17,10 @@ fn print(name: &str, advice: &Value) {
         "== {name}: window {} ns of {} GPUs",
         advice["window_ns"], advice["gpus"]
     );
-    for found in advice["findings"].as_array().unwrap() {
+    for found in list(&advice["findings"]) {
         println!("{} {} {}", found["rule"], found["severity"], found["sentence"]);
     }
-    for lacking in advice["not_captured"].as_array().unwrap() {
+    for lacking in list(&advice["not_captured"]) {
         println!("  abstains: {}: {}", lacking["what"], lacking["reason"]);
     }
 }
@@ -49,11 +46,11 @@ fn every_capture_is_advised_on_within_its_own_window() {
         print(name, &advice);
         let window = advice["window_ns"].as_u64().unwrap();
         let end = timeline.capture.duration_ns;
-        for found in advice["findings"].as_array().unwrap() {
+        for found in list(&advice["findings"]) {
             let gain = found["gain"]["gain_ns"].as_u64().unwrap_or(0);
             assert!(gain <= window, "{name}: {found}");
-            assert!(found["evidence"].as_array().unwrap().len() <= 16, "{name}: {found}");
-            for evidence in found["evidence"].as_array().unwrap() {
+            assert!(list(&found["evidence"]).len() <= 16, "{name}: {found}");
+            for evidence in list(&found["evidence"]) {
                 let place = &evidence["place"];
                 assert!(
                     place.is_null() || place["end_ns"].as_u64().unwrap() <= end.max(1),
@@ -62,9 +59,9 @@ fn every_capture_is_advised_on_within_its_own_window() {
             }
         }
         no_time_is_claimed_twice(name, &advice);
-        let rules = advice["rules"].as_array().unwrap();
-        let abstained = rules.iter().filter(|rule| rule["outcome"] == "abstained");
-        assert_eq!(abstained.count(), advice["not_captured"].as_array().unwrap().len());
+        let abstained = texts(&advice["rules"], "outcome").into_iter();
+        let abstained = abstained.filter(|outcome| *outcome == "abstained");
+        assert_eq!(abstained.count(), list(&advice["not_captured"]).len());
     }
 }
 
@@ -82,11 +79,7 @@ fn no_time_is_claimed_twice(name: &str, advice: &Value) {
         "module-loading",
         "recompilation",
     ];
-    let gain = |rule| {
-        outcome(advice, rule)
-            .1
-            .and_then(|found| found["gain"]["gain_ns"].as_u64())
-    };
+    let gain = |rule| outcome(advice, rule).1?["gain"]["gain_ns"].as_u64();
     let claimed: u64 = causes.into_iter().filter_map(gain).sum();
     let copies = outcome(advice, "synchronous-copies").1;
     let of_copies = copies.map_or(0, |found| found["evidence"][2]["value"].as_u64().unwrap());
@@ -111,10 +104,7 @@ fn a_host_that_waits_while_the_gpu_works_is_no_finding() {
     // Nor does the idle time of 9.8 % vanish below the rule's 10 %.
     let near = &advice["near_misses"][0];
     assert_eq!(near["rule"], "gpu-idle");
-    assert!(
-        (near["window_share_ratio"].as_f64().unwrap() - 0.098).abs() < 0.001,
-        "{near}"
-    );
+    assert_near(&near["window_share_ratio"], 0.098, 0.001);
     // What repeats are blocks of a model, no iterations.
     let (slow, found) = outcome(&advice, "iterations-unbalanced");
     assert_eq!(slow, "fired");
@@ -175,8 +165,8 @@ fn what_nvidias_rules_say_in_a_report_of_nsight_compute_is_relayed() {
     let advice = analyze("advice", &Value::Null, &[&timeline]);
     let (relayed, found) = outcome(&advice, "nsight-compute-rules");
     assert_eq!(relayed, "fired");
-    let actions = found.unwrap()["actions"].as_array().unwrap();
-    assert!(!actions.is_empty() && actions.iter().all(|action| !action.to_string().contains("@section")));
+    let mut actions = list(&found.unwrap()["actions"]);
+    assert!(actions.len() > 0 && actions.all(|action| !action.to_string().contains("@section")));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
 use serde_json::Value;
 
+use crate::cases::case;
 use crate::nsys;
 
 /// A capture of the corpus; `None`, with the reason printed, where it cannot be read here. Reports
@@ -32,6 +33,11 @@ pub(crate) fn timeline_at(path: &Path) -> Timeline {
     transformed(read(path, &ReadLimits::default()).unwrap())
 }
 
+/// A capture of the cases; `None`, with the reason printed, where they are not there.
+pub(crate) fn timeline_of_case(name: &str) -> Option<Timeline> {
+    Some(timeline_at(&case(name)?))
+}
+
 /// A capture in its published form.
 pub(crate) fn transformed(capture: Capture) -> Timeline {
     let options = TransformOptions {
@@ -40,13 +46,18 @@ pub(crate) fn transformed(capture: Capture) -> Timeline {
     transform(capture, options)
 }
 
-/// The JSON that `analysis` makes of `timelines` with `parameters`, a JSON object or null.
-pub(crate) fn analyze(analysis: &str, parameters: &Value, timelines: &[&Timeline]) -> Value {
+/// What `analysis` makes of `timelines` with `parameters`, a JSON object or null.
+pub(crate) fn bytes(analysis: &str, parameters: &Value, timelines: &[&Timeline]) -> Vec<u8> {
     let request = Request::parse(analysis, parameters).unwrap();
     let inputs: Vec<Input<'_>> = timelines.iter().map(|timeline| Input::whole(timeline)).collect();
     let mut out = Vec::new();
     request.run(&inputs, &mut out).unwrap();
-    serde_json::from_slice(&out).unwrap()
+    out
+}
+
+/// The same of an analysis whose result is JSON.
+pub(crate) fn analyze(analysis: &str, parameters: &Value, timelines: &[&Timeline]) -> Value {
+    serde_json::from_slice(&bytes(analysis, parameters, timelines)).unwrap()
 }
 
 /// A page that a browser opens at once.

@@ -4,14 +4,14 @@ use flopwatch_model::{Category, Event, Events};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};
+use crate::result::{list, numbers, said};
 
 const BASE: &str = "hta/trace_compare-base-base.json.gz";
 const TEST: &str = "hta/trace_compare-test-test.json.gz";
 
 fn row<'a>(rows: &'a Value, name: &str) -> &'a Value {
-    let mut rows = rows.as_array().unwrap().iter();
-    rows.find(|row| row["name"].as_str().unwrap().starts_with(name))
-        .unwrap()
+    let is_it = |row: &&Value| row["name"].as_str().unwrap().starts_with(name);
+    list(rows).find(is_it).unwrap()
 }
 
 #[test]
@@ -20,10 +20,8 @@ fn differences_are_those_of_hta() {
         return;
     };
     let found = analyze("compare", &Value::Null, &[&base, &test]);
-    assert_eq!(
-        (&found["unit"], &found["before"]["iterations"]),
-        (&json!("iteration"), &json!(2))
-    );
+    assert_eq!(found["unit"], "iteration");
+    assert_eq!(found["before"]["iterations"], 2);
     // TraceDiff.compare_traces over both steps: counts, and differences in us of both steps
     // together; ours are in ns per step.
     for (name, before, after, difference_us) in [
@@ -35,11 +33,8 @@ fn differences_are_those_of_hta() {
         ("aten::as_strided", 2, 2, 0),
     ] {
         let row = row(&found["ranges"], name);
-        assert_eq!(
-            (&row["before_calls"], &row["after_calls"]),
-            (&json!(before), &json!(after)),
-            "{name}"
-        );
+        let calls = said(row, &["before_calls", "after_calls"]);
+        assert_eq!(calls, json!([before, after]), "{name}");
         assert_eq!(row["difference_ns"], json!(difference_us * 500), "{name}");
         // What differs is how often they ran; the mean of nccl:all_reduce went from 66.5 us to 66
         // us.
@@ -52,21 +47,13 @@ fn differences_are_those_of_hta() {
         &found["kernels"],
         "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<int>",
     );
-    assert_eq!(
-        (&kernel["before_calls"], &kernel["after_calls"]),
-        (&json!(3), &json!(2))
-    );
+    assert_eq!(said(kernel, &["before_calls", "after_calls"]), json!([3, 2]));
     assert_eq!(kernel["difference_ns"], json!(-4 * 500));
-    assert_eq!(
-        found["before"]["kernels"].as_u64().unwrap() - found["before"]["kernels_without_launch"].as_u64().unwrap(),
-        2
-    );
+    let before = |field: &str| found["before"][field].as_u64().unwrap();
+    assert_eq!(before("kernels") - before("kernels_without_launch"), 2);
     // The steps took as long, and two of them are too few for a test.
-    assert_eq!(
-        (&found["verdict"], &found["time"]["change_percent"]),
-        (&json!("neutral"), &json!(0.0))
-    );
-    assert_eq!(found["time"]["p_value"], Value::Null);
+    assert_eq!(found["verdict"], "neutral");
+    assert_eq!(said(&found["time"], &["change_percent", "p_value"]), json!([0.0, null]));
 }
 
 #[test]
@@ -78,19 +65,13 @@ fn a_capture_does_not_differ_from_itself() {
     ] {
         let Some(capture) = timeline(name) else { return };
         let found = analyze("compare", &Value::Null, &[&capture, &capture]);
-        assert_eq!(
-            (&found["verdict"], &found["speedup"]),
-            (&json!("neutral"), &json!(1.0)),
-            "{name}: {}",
-            found["verdict_reason"]
-        );
+        let verdict = said(&found, &["verdict", "speedup"]);
+        assert_eq!(verdict, json!(["neutral", 1.0]), "{name}: {}", found["verdict_reason"]);
         assert_eq!(found["comparability"]["score_ratio"], json!(1.0), "{name}");
-        for list in ["kernels", "ranges", "copies", "gpu_time"] {
-            let rows = found[list].as_array().unwrap();
-            assert!(
-                !rows.is_empty() && rows.iter().all(|row| row["difference_ns"] == 0),
-                "{name}: {list}"
-            );
+        for part in ["kernels", "ranges", "copies", "gpu_time"] {
+            let mut rows = list(&found[part]);
+            let is_equal = rows.len() > 0 && rows.all(|row| row["difference_ns"] == 0);
+            assert!(is_equal, "{name}: {part}");
         }
     }
 }
@@ -101,24 +82,12 @@ fn parts_of_a_whole_captures_time_are_the_golden_ones() {
         return;
     };
     let found = analyze("compare", &json!({"per": "capture"}), &[&control, &control]);
-    let parts = found["gpu_time"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|part| part["before_ns"].as_u64().unwrap());
     // Exact interval algebra of all kernels, copies and memsets of the trace; HTA's breakdown has
     // the same idle time.
-    assert_eq!(
-        parts.collect::<Vec<_>>(),
-        [281_336_000, 87_921_000, 19_330_000, 76_007_000, 464_594_000]
-    );
+    let parts = [281_336_000, 87_921_000, 19_330_000, 76_007_000, 464_594_000];
+    assert_eq!(numbers(&found["gpu_time"], "before_ns"), parts);
     let before = analyze("kernel-changes", &Value::Null, &[&control, &control]);
-    let sum: u64 = found["kernels"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|kernel| kernel["before_ns"].as_u64().unwrap())
-        .sum();
+    let sum: u64 = numbers(&found["kernels"], "before_ns").iter().sum();
     assert!(found["kernels_left_out"] != 0 || before["before_total_ns"] == json!(sum));
 }
 
@@ -144,14 +113,10 @@ fn ranks_of_a_job_stand_side_by_side() {
     .map(timeline);
     let [Some(first), Some(second)] = &ranks else { return };
     let found = analyze("ranks", &Value::Null, &[first, second]);
-    let ranks = found["ranks"].as_array().unwrap();
-    assert_eq!(
-        (ranks.len(), &ranks[0]["input"], &ranks[1]["input"]),
-        (2, &json!(0), &json!(1))
-    );
+    assert_eq!(numbers(&found["ranks"], "input"), [0, 1]);
     // The exact parts of the second; HTA has the same idle time.
     assert_eq!(
-        ranks[1]["time"],
+        found["ranks"][1]["time"],
         json!({
             "window_ns": 1_231_186_000_u64,
             "compute_ns": 271_973_000,
@@ -160,7 +125,7 @@ fn ranks_of_a_job_stand_side_by_side() {
             "idle_ns": 651_136_000,
         })
     );
-    assert!(!found["kernels"].as_array().unwrap().is_empty());
+    assert!(list(&found["kernels"]).len() > 0);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use flopwatch_model::Timeline;
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline, timeline_at};
+use crate::result::{list, said};
 
 /// Excerpts of captures of PyTorch 2.15.0 on CPU. A whole one would take 5 GB of PyTorch with CUDA
 /// to make.
@@ -31,16 +32,12 @@ fn compile_time_is_the_union_of_phases_that_nest() {
     let timeline = timeline_at(&path);
     let found = compiled(&[&timeline]);
     let capture: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let mut phases: Vec<(u64, u64)> = capture["traceEvents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|event| event["name"].as_str().unwrap().ends_with("(dynamo_timed)"))
-        .map(|event| {
-            let ns = |key: &str| decimal_us(&event[key].to_string());
-            (ns("ts"), ns("ts") + ns("dur"))
-        })
-        .collect();
+    let is_phase = |event: &&Value| event["name"].as_str().unwrap().ends_with("(dynamo_timed)");
+    let phases = list(&capture["traceEvents"]).filter(is_phase).map(|event| {
+        let ns = |key: &str| decimal_us(&event[key].to_string());
+        (ns("ts"), ns("ts") + ns("dur"))
+    });
+    let mut phases: Vec<(u64, u64)> = phases.collect();
     phases.sort_unstable();
     let (mut union, mut sum, mut until) = (0, 0, 0);
     for (start, end) in phases {
@@ -104,10 +101,8 @@ fn print_item_and_a_branch_break_the_graph() {
     ];
     assert_eq!(breaks, expected);
     let report = analyze("profiler-compile", &Value::Null, &[&timeline]);
-    assert_eq!(
-        (&report["total_graph_breaks"], &report["compile_time_ms"]),
-        (&json!(3), &Value::Null)
-    );
+    let figures = said(&report, &["total_graph_breaks", "compile_time_ms"]);
+    assert_eq!(figures, json!([3, null]));
 }
 
 /// A Triton kernel in one run of compiled code on an A100.

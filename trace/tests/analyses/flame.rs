@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use flopwatch_analysis::{Input, Request};
 use flopwatch_model::{Category, Timeline};
 use serde_json::{Value, json};
 
-use crate::captures::{analyze, timeline};
+use crate::captures::{analyze, bytes, timeline};
+use crate::result::{list, numbers};
 
 const NSYS: &str = "nsys-ai/mfu_2gpu_before.sqlite";
 const RESNET: &str = "kineto-samples/resnet50_w0_span1.pt.trace.json.gz";
@@ -78,8 +78,7 @@ fn totals_are_the_time_that_they_claim() {
         };
         let gpu = analyze("flame-graph", &Value::Null, &[&timeline]);
         let operations = analyze("cuda_gpu_sum", &json!({"limit": 100_000}), &[&timeline]);
-        let rows = operations["rows"].as_array().unwrap();
-        let total: u64 = rows.iter().map(|row| row["total_ns"].as_u64().unwrap()).sum();
+        let total: u64 = numbers(&operations["rows"], "total_ns").iter().sum();
         assert_eq!(adds_up(&gpu), total, "{name}");
         let cpu = json!({"weight": "cpu", "min_duration_us": 0});
         for (stacks, categories) in [
@@ -149,13 +148,7 @@ fn top(arguments: &[&Path], base: bool) -> Option<BTreeMap<String, (i64, i64)>> 
 }
 
 fn write(analysis: &str, parameters: &Value, timelines: &[&Timeline], to: &Path) {
-    let inputs: Vec<Input<'_>> = timelines.iter().map(|timeline| Input::whole(timeline)).collect();
-    let mut out = Vec::new();
-    Request::parse(analysis, parameters)
-        .unwrap()
-        .run(&inputs, &mut out)
-        .unwrap();
-    std::fs::write(to, out).unwrap();
+    std::fs::write(to, bytes(analysis, parameters, timelines)).unwrap();
 }
 
 /// Says what differs first; whole profiles are long.
@@ -234,23 +227,13 @@ fn go_tool_pprof_reads_our_profiles_and_their_difference_is_ours() {
 #[test]
 fn speedscope_and_folded_stacks_hold_the_same_time() {
     let Some(timeline) = timeline(RESNET) else { return };
-    let mut out = Vec::new();
     let graph = analyze("flame-graph", &Value::Null, &[&timeline]);
     let speedscope = analyze("flame-speedscope", &Value::Null, &[&timeline]);
     let profile = &speedscope["profiles"][0];
-    let weights = profile["weights"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|weight| weight.as_u64().unwrap());
+    let weights = list(&profile["weights"]).map(|weight| weight.as_u64().unwrap());
     assert_eq!(weights.sum::<u64>(), graph["value"].as_u64().unwrap());
-    let request = Request::parse("flame-folded", &Value::Null).unwrap();
-    request.run(&[Input::whole(&timeline)], &mut out).unwrap();
-    let folded = String::from_utf8(out).unwrap();
-    let sum: u64 = folded
-        .lines()
-        .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
-        .sum();
-    assert_eq!(sum, graph["value"].as_u64().unwrap());
-    assert_eq!(folded.lines().count(), profile["samples"].as_array().unwrap().len());
+    let folded = String::from_utf8(bytes("flame-folded", &Value::Null, &[&timeline])).unwrap();
+    let weight = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    assert_eq!(graph["value"], folded.lines().map(weight).sum::<u64>());
+    assert_eq!(folded.lines().count(), list(&profile["samples"]).len());
 }

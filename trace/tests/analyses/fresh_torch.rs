@@ -13,6 +13,9 @@ use flopwatch_model::{Category, Timeline};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};
+use crate::hlo::number;
+use crate::program::stdout_of;
+use crate::result::{list, numbers, said};
 
 /// What one run of the program left.
 struct Fresh {
@@ -35,14 +38,13 @@ impl Fresh {
     fn make() -> Option<Self> {
         let python = std::env::var_os("FLOPWATCH_TORCH")?;
         let folder = tempfile::tempdir().unwrap();
-        let output = Command::new(python)
+        let mut program = Command::new(python);
+        program
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/torch/program.py"))
             .arg(folder.path())
             .env("TORCHINDUCTOR_CACHE_DIR", folder.path().join("inductor"))
-            .env("TORCHINDUCTOR_COMPILE_THREADS", "1")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            .env("TORCHINDUCTOR_COMPILE_THREADS", "1");
+        stdout_of(&mut program);
         let said = std::fs::read(folder.path().join("said.json")).unwrap();
         let said = serde_json::from_slice(&said).unwrap();
         Some(Self { folder, said })
@@ -51,10 +53,6 @@ impl Fresh {
     fn timeline(&self, name: &str) -> Timeline {
         timeline_at(&self.folder.path().join(format!("{name}.json")))
     }
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no whole number"))
 }
 
 const CAPTURES: [&str; 3] = ["eager", "compiling", "compiled"];
@@ -68,7 +66,7 @@ fn operators_have_the_calls_and_times_of_key_averages() {
         let found = analyze("operations", &parameters, &[&fresh.timeline(name)]);
         let told = fresh.said[name]["operators"].as_object().unwrap();
         let mut annotated_ns = 0;
-        for operation in found["operations"].as_array().unwrap() {
+        for operation in list(&found["operations"]) {
             let key = operation["operation"].as_str().unwrap();
             let [calls, recursive, own, total] =
                 ["calls", "recursive_calls", "self_ns", "total_ns"].map(|field| number(&operation[field]));
@@ -100,13 +98,7 @@ fn operators_have_the_calls_and_times_of_key_averages() {
         );
         // What torch counts beside operators.
         let mut others: Vec<&str> = told.keys().map(String::as_str).collect();
-        others.retain(|key| {
-            !found["operations"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|one| one["operation"] == *key)
-        });
+        others.retain(|key| list(&found["operations"]).all(|one| one["operation"] != *key));
         others.retain(|key| {
             *key != "[memory]" && *key != "ProfilerStep*" && !annotations.names.iter().any(|name| name == key)
         });
@@ -183,17 +175,9 @@ fn memory_is_that_of_torchs_own_tree_of_events() {
         ] {
             assert_eq!(pool[ours], told[theirs], "{ours} of {name}");
         }
-        assert_eq!((&pool["memory"], &pool["gaps"]), (&json!("host"), &json!(0)), "{name}");
-        let alive = pool["alive"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| number(&one["bytes"]));
-        assert_eq!(
-            alive.sum::<u64>() + number(&pool["from_before_bytes"]),
-            number(&told["peak"]),
-            "{name}"
-        );
+        assert_eq!(said(pool, &["memory", "gaps"]), json!(["host", 0]), "{name}");
+        let alive: u64 = numbers(&pool["alive"], "bytes").iter().sum();
+        assert_eq!(told["peak"], alive + number(&pool["from_before_bytes"]), "{name}");
         let buffers = analyze("buffers", &Value::Null, &[&timeline]);
         let pool = &buffers["pools"][0];
         assert_eq!(pool["allocated_bytes"], told["allocated"], "{name}");
@@ -400,7 +384,7 @@ fn nothing_of_a_fresh_trace_is_lost_silently() {
         let timeline = fresh.timeline(name);
         let mut told: BTreeMap<Category, usize> = BTreeMap::new();
         let (mut memory, mut instants) = (0, 0);
-        for event in trace["traceEvents"].as_array().unwrap() {
+        for event in list(&trace["traceEvents"]) {
             for argument in event["args"].as_object().into_iter().flat_map(|args| args.keys()) {
                 let is_known = KEPT.contains(&argument.as_str()) || LEFT_OUT.contains(&argument.as_str());
                 assert!(is_known, "{argument} of {event}");

@@ -3,16 +3,14 @@
 
 use std::path::Path;
 
-use flopwatch_analysis::{Input, Request};
 use flopwatch_model::Timeline;
 use serde_json::{Value, json};
 
-use crate::captures::{analyze, timeline, timeline_at};
+use crate::captures::{analyze, bytes, timeline, timeline_at};
+use crate::result::{find, list, numbers, said};
 
 fn row<'a>(result: &'a Value, operation: &str) -> &'a Value {
-    let rows = result["rows"].as_array().unwrap();
-    let found = rows.iter().find(|row| row["operation"] == operation);
-    found.unwrap_or_else(|| panic!("{operation} in {rows:?}"))
+    find(&result["rows"], "operation", operation)
 }
 
 fn near(value: &Value, expected: f64) {
@@ -32,11 +30,8 @@ fn operations_of_gpus_take_the_time_that_xprof_gives_and_a_convolution_of_two_ke
         ("input_transpose_fusion.1", 39, 481_400),
         ("loop_transpose_fusion", 40, 193_520),
     ] {
-        let row = row(&found, operation);
-        assert_eq!(
-            (&row["occurrences"], &row["total_ns"]),
-            (&json!(occurrences), &json!(total_ns))
-        );
+        let figures = said(row(&found, operation), &["occurrences", "total_ns"]);
+        assert_eq!(figures, json!([occurrences, total_ns]));
     }
     let convolution = row(&found, "cudnn-conv.1");
     // XProf has 79 occurrences, as many as kernels, each with the work of a whole convolution:
@@ -60,22 +55,13 @@ fn operations_of_an_accelerator_have_the_work_that_xprof_gives() {
     // 0.2 % longer.
     assert_eq!(add["occurrences"], 400);
     near(&add["flops"], 164.577_938_095_187_6 * 3_262_107.413_75e3 / 400.0);
-    assert_eq!((&add["intensity"], &add["bound"]), (&json!(0.125), &json!("memory")));
+    assert_eq!(said(add, &["intensity", "bound"]), json!([0.125, "memory"]));
     assert_eq!(add["total_ns"], 3_268_452_061_u64);
     // Copies beside the operations are no time of theirs.
     let beside = row(&found, "async-copy");
-    assert_eq!(
-        (&beside["is_asynchronous"], &beside["self_ratio"]),
-        (&json!(true), &Value::Null)
-    );
-    let own: u64 = found["rows"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|row| row["is_asynchronous"] == false)
-        .map(|row| row["self_ns"].as_u64().unwrap())
-        .sum();
-    assert_eq!(found["self_ns"], own);
+    assert_eq!(said(beside, &["is_asynchronous", "self_ratio"]), json!([true, null]));
+    let own = list(&found["rows"]).filter(|row| row["is_asynchronous"] == false);
+    assert_eq!(found["self_ns"], own.map(|row| number(&row["self_ns"])).sum::<u64>());
 }
 
 /// What JAX says of a program: `cost_analysis` and `memory_analysis`.
@@ -104,27 +90,14 @@ pub(crate) fn equals_what_jax_says(name: &str, timeline: &Timeline, said: &Said)
     let cost = &cost["rows"][0];
     // XLA counts in floats of 32 bits, which have 24 digits.
     let flops = number(&cost["cost_analysis_flops"]);
-    let rounding = said.flops >> 24;
-    assert!(
-        flops.abs_diff(said.flops) <= rounding,
-        "{name}: {flops} FLOP, of {}",
-        said.flops
-    );
-    assert_eq!(
-        number(&cost["cost_analysis_transcendentals"]),
-        said.transcendentals,
-        "{name}"
-    );
+    let is_near = |found: u64, expected: u64| found.abs_diff(expected) <= expected >> 24;
+    assert!(is_near(flops, said.flops), "{name}: {flops} FLOP, of {}", said.flops);
+    assert_eq!(cost["cost_analysis_transcendentals"], said.transcendentals, "{name}");
     let bytes = number(&cost["cost_analysis_bytes"]);
-    let rounding = said.bytes >> 24;
-    assert!(
-        bytes.abs_diff(said.bytes) <= rounding,
-        "{name}: {bytes} bytes, of {}",
-        said.bytes
-    );
+    assert!(is_near(bytes, said.bytes), "{name}: {bytes} bytes, of {}", said.bytes);
     let memory = analyze("hlo-memory", &Value::Null, &[timeline]);
-    assert_eq!(number(&memory["parameters_bytes"]), said.parameters, "{name}");
-    assert_eq!(number(&memory["temporaries_bytes"]), said.temporaries, "{name}");
+    assert_eq!(memory["parameters_bytes"], said.parameters, "{name}");
+    assert_eq!(memory["temporaries_bytes"], said.temporaries, "{name}");
 }
 
 const SAID: [(&str, Said); 3] = [
@@ -177,12 +150,11 @@ fn operations_of_a_dump_have_the_work_of_its_program_together() {
         let dump = kept(name, "after");
         let cost = analyze("hlo-cost", &Value::Null, &[&dump]);
         let found = analyze("hlo-operations", &json!({"limit": 100_000}), &[&dump]);
-        let operations = found["unmeasured"].as_array().unwrap();
         for figure in ["flops", "bytes"] {
-            let sum: u64 = operations.iter().map(|row| number(&row[figure])).sum();
+            let sum: u64 = numbers(&found["unmeasured"], figure).iter().sum();
             assert_eq!(sum, number(&cost["rows"][0][figure]), "{figure} of {name}");
         }
-        assert!(found["rows"].as_array().unwrap().is_empty(), "{name}");
+        assert_eq!(found["rows"], json!([]), "{name}");
     }
 }
 
@@ -208,26 +180,12 @@ fn memory_is_in_use_as_the_memory_viewer_of_xprof_has_it() {
         0.022_308_349_609_375,
     ];
     let memory = analyze("hlo-memory", &Value::Null, &[&kept("convolve", "after")]);
-    let mut in_use = vec![number(&memory["fixed_bytes"])];
-    in_use.extend(
-        memory["steps"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|step| number(&step["bytes"])),
-    );
-    assert_eq!(in_use, conv.map(mib));
-    assert_eq!(
-        (number(&memory["peak_bytes"]), number(&memory["peak_step"])),
-        (mib(0.053_558_349_609_375), 5)
-    );
-    let at_peak: u64 = memory["at_peak"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|value| number(&value["bytes"]))
-        .sum();
-    assert_eq!(at_peak, number(&memory["peak_bytes"]));
+    let in_use = [vec![number(&memory["fixed_bytes"])], numbers(&memory["steps"], "bytes")];
+    assert_eq!(in_use.concat(), conv.map(mib));
+    let peak = said(&memory, &["peak_bytes", "peak_step"]);
+    assert_eq!(peak, json!([mib(0.053_558_349_609_375), 5]));
+    let at_peak: u64 = numbers(&memory["at_peak"], "bytes").iter().sum();
+    assert_eq!(memory["peak_bytes"], at_peak);
     for (name, peak) in [("step", 1.880_920_410_156_25), ("loop", 0.062_515_258_789_062_5)] {
         let memory = analyze("hlo-memory", &Value::Null, &[&kept(name, "after")]);
         assert_eq!(number(&memory["peak_bytes"]), mib(peak), "{name}");
@@ -238,34 +196,23 @@ fn memory_is_in_use_as_the_memory_viewer_of_xprof_has_it() {
 fn a_graph_has_what_a_program_is_before_and_after_optimisation() {
     let (before, after) = (kept("step", "before"), kept("step", "after"));
     let graph = analyze("hlo-graph", &Value::Null, &[&before, &after]);
-    assert_eq!(
-        (&graph["program"], &graph["is_optimised"]),
-        (&json!("jit_step"), &json!(true))
-    );
+    assert_eq!(said(&graph, &["program", "is_optimised"]), json!(["jit_step", true]));
     let counts = |opcode: &str| {
-        let rows = graph["opcodes"].as_array().unwrap();
-        let row = rows.iter().find(|row| row["opcode"] == opcode).unwrap();
+        let row = find(&graph["opcodes"], "opcode", opcode);
         (row["before"].as_u64(), row["after"].as_u64())
     };
     // Three layers forward, and of their gradients three by weights and two by inputs:
     // `grep -c ' dot('` of the dumps as text.
     assert_eq!(counts("dot"), (Some(8), Some(8)));
     assert_eq!(counts("fusion").0, Some(0));
-    let fusions = graph["fusions"].as_array().unwrap();
-    assert_eq!(Some(u64::try_from(fusions.len()).unwrap()), counts("fusion").1);
-    assert!(fusions.iter().any(|fusion| {
-        fusion["source"]
-            .as_str()
-            .is_some_and(|source| source.starts_with("model.py:"))
-    }));
+    let mut sources = list(&graph["fusions"]).map(|fusion| fusion["source"].as_str());
+    assert_eq!(Some(u64::try_from(sources.len()).unwrap()), counts("fusion").1);
+    assert!(sources.any(|source| source.is_some_and(|source| source.starts_with("model.py:"))));
     let around = json!({"around": "dot", "distance": 1});
     let graph = analyze("hlo-graph", &around, &[&after]);
-    assert!(graph["nodes"].as_array().unwrap().len() >= 3);
-    let mut dot = Vec::new();
-    let request = Request::parse("hlo-dot", &around).unwrap();
-    request.run(&[Input::whole(&after)], &mut dot).unwrap();
-    let dot = String::from_utf8(dot).unwrap();
+    assert!(list(&graph["nodes"]).len() >= 3);
+    let dot = String::from_utf8(bytes("hlo-dot", &around, &[&after])).unwrap();
     assert!(dot.starts_with("digraph \"jit_step\""), "{dot}");
     let edges = dot.lines().filter(|line| line.contains(" -> ")).count();
-    assert_eq!(edges, graph["edges"].as_array().unwrap().len());
+    assert_eq!(edges, list(&graph["edges"]).len());
 }

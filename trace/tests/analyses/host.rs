@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};
+use crate::result::{assert_near, find, list, numbers, said, texts};
 
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap()
+/// How many collectives of an operation the rows of a result have.
+pub(crate) fn collectives(result: &Value, operation: &str) -> u64 {
+    let rows = list(&result["rows"]).filter(|row| row["operation"] == operation);
+    rows.map(|row| row["collectives"].as_u64().unwrap()).sum()
 }
 
 /// HTA's fixture of two A100s tells the sizes of its collectives, so that bandwidths can be divided
@@ -20,13 +23,8 @@ fn collectives_of_a_pytorch_trace_have_the_bandwidth_of_a_division_by_hand() {
     assert_eq!(result["sized_collectives"], 21);
     assert_eq!(result["not_captured"], json!([]));
     // The overlap that exact interval algebra finds: 15.61 %, of 46,879,381 ns of communication.
-    assert!(
-        (number(&result["hidden_ratio"]) - 0.1561).abs() < 5e-5,
-        "{}",
-        result["hidden_ratio"]
-    );
+    assert_near(&result["hidden_ratio"], 0.1561, 5e-5);
     assert_eq!(result["exposed_ns"], 39_559_468);
-    let calls = result["longest"].as_array().unwrap();
     // Elements, bytes of one, kernel's time in ns as the file has them, and the factor of the bus
     // for two ranks.
     for (elements, size, duration, factor) in [
@@ -35,18 +33,16 @@ fn collectives_of_a_pytorch_trace_have_the_bandwidth_of_a_division_by_hand() {
         (53_120, 4, 30_975, 1.0),
         (53, 8, 7_775, 1.0),
     ] {
-        let call = calls.iter().find(|call| call["duration_ns"] == duration).unwrap();
+        let mut calls = list(&result["longest"]);
+        let call = calls.find(|call| call["duration_ns"] == duration).unwrap();
         assert_eq!(call["message_bytes"], elements * size);
         let bytes = f64::from(u32::try_from(elements * size).unwrap());
         let by_hand = bytes * 1e9 / f64::from(u32::try_from(duration).unwrap());
-        assert!((number(&call["algorithm_bytes_per_second"]) / by_hand - 1.0).abs() < 1e-12);
-        assert!((number(&call["bus_bytes_per_second"]) / (by_hand * factor) - 1.0).abs() < 1e-12);
+        let of_bus = by_hand * factor;
+        assert_near(&call["algorithm_bytes_per_second"], by_hand, by_hand * 1e-12);
+        assert_near(&call["bus_bytes_per_second"], of_bus, of_bus * 1e-12);
     }
-    let of = |operation: &str| {
-        let rows = result["rows"].as_array().unwrap().iter();
-        let counts = rows.filter(|row| row["operation"] == operation);
-        counts.map(|row| row["collectives"].as_u64().unwrap()).sum::<u64>()
-    };
+    let of = |operation| collectives(&result, operation);
     assert_eq!((of("all_reduce"), of("broadcast")), (15, 6));
 }
 
@@ -58,18 +54,12 @@ fn sends_and_receives_in_an_all_to_all_are_an_all_to_all() {
     };
     let result = analyze("collectives", &Value::Null, &[&timeline]);
     assert_eq!(result["collectives"], 66);
-    let rows = result["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 2, "{rows:?}");
-    assert_eq!(
-        (&rows[0]["operation"], &rows[0]["collectives"]),
-        (&json!("all_to_all"), &json!(64))
-    );
-    // The launches of these two lie outside of every range that the capture holds.
-    assert_eq!(
-        (&rows[1]["operation"], &rows[1]["collectives"]),
-        (&json!("send_receive"), &json!(2))
-    );
-    let total: u64 = rows.iter().map(|row| row["total_ns"].as_u64().unwrap()).sum();
+    let rows = &result["rows"];
+    let of = |operation| collectives(&result, operation);
+    assert_eq!(texts(rows, "operation"), ["all_to_all", "send_receive"]);
+    // The launches of the last two lie outside of every range that the capture holds.
+    assert_eq!((of("all_to_all"), of("send_receive")), (64, 2));
+    let total: u64 = numbers(rows, "total_ns").iter().sum();
     assert_eq!(total, 17_172_652 + 8_229_100);
     assert_eq!(rows[0]["bus_bytes_per_second"], Value::Null);
     let missing = result["not_captured"][0]["what"].as_str().unwrap();
@@ -77,8 +67,7 @@ fn sends_and_receives_in_an_all_to_all_are_an_all_to_all() {
 }
 
 fn rule<'a>(result: &'a Value, name: &str) -> &'a Value {
-    let rules = result["rules"].as_array().unwrap();
-    rules.iter().find(|rule| rule["rule"] == name).unwrap()
+    find(&result["rules"], "rule", name)
 }
 
 /// `nsys analyze` of Nsight Systems 2026.1 on the same report: 3,008 rows of `cuda_api_sync` with
@@ -93,10 +82,7 @@ fn rules_of_nsys_find_what_nsys_finds() {
     };
     let result = analyze("host-sync", &Value::Null, &[&timeline]);
     let api = rule(&result, "cuda_api_sync");
-    assert_eq!(
-        (&api["count"], &api["total_ns"]),
-        (&json!(3008), &json!(2_430_800_213_u64))
-    );
+    assert_eq!(said(api, &["count", "total_ns"]), json!([3008, 2_430_800_213_u64]));
     assert_eq!(rule(&result, "cuda_memcpy_async")["count"], 0);
     assert_eq!(rule(&result, "cuda_memset_sync")["count"], 0);
     let copies = rule(&result, "cuda_memcpy_sync");
@@ -111,18 +97,10 @@ fn waits_of_two_processes_are_held_by_their_ranges() {
     };
     let result = analyze("host-sync", &Value::Null, &[&timeline]);
     assert_eq!(rule(&result, "cuda_api_sync")["total_ns"], 324_534_733);
-    let kinds: Vec<_> = result["kinds"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["kind"].as_str().unwrap())
-        .collect();
-    assert_eq!(kinds, ["stream", "pageable_copy"]);
+    assert_eq!(texts(&result["kinds"], "kind"), ["stream", "pageable_copy"]);
     let holder = &result["holders"][0];
-    assert_eq!(
-        (holder["name"].as_str(), &holder["cost"]["calls"]),
-        (Some("aten::copy_"), &json!(66))
-    );
+    assert_eq!(holder["name"], "aten::copy_");
+    assert_eq!(holder["cost"]["calls"], 66);
 }
 
 /// The 32 all-to-all of both GPUs are one capture's, and so of one clock: figures of the file's own
@@ -134,14 +112,9 @@ fn ranks_of_one_capture_wait_for_each_other() {
     };
     let result = analyze("stragglers", &Value::Null, &[&timeline]);
     assert_eq!(result["matched"], 32);
-    assert_eq!((&result["apart"], &result["not_synchronising"]), (&json!(0), &json!(2)));
-    let ranks: Vec<_> = result["ranks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|rank| (&rank["device"], &rank["wait_ns"]))
-        .collect();
-    assert_eq!(ranks, [(&json!(1), &json!(2_450_705)), (&json!(0), &json!(10_898_336))]);
+    assert_eq!(said(&result, &["apart", "not_synchronising"]), json!([0, 2]));
+    let ranks = list(&result["ranks"]).map(|rank| said(rank, &["device", "wait_ns"]));
+    assert_eq!(ranks.collect::<Value>(), json!([[1, 2_450_705], [0, 10_898_336]]));
     assert_eq!(result["rows"][0]["latency_ns"], 5_677_303);
     assert_eq!(result["worst"][0]["start_skew_ns"], 3_339_732);
     // Of 32 distances those in the middle are 22,214 and 22,327 ns.
@@ -161,9 +134,16 @@ fn ranks_of_two_captures_are_aligned() {
 }
 
 fn phases(analysis: &str, capture: &str) -> Option<Value> {
-    let timeline = timeline(capture)?;
-    let result = analyze(analysis, &Value::Null, &[&timeline]);
-    Some(result)
+    Some(analyze(analysis, &Value::Null, &[&timeline(capture)?]))
+}
+
+/// What each entry of a list is called in a field, its calls and their time in ns.
+fn costs<'a>(entries: &'a Value, named: &str) -> Vec<(&'a str, u64, u64)> {
+    let cost = |entry: &'a Value| {
+        let figure = |field: &str| entry["cost"]["cost"][field].as_u64().unwrap();
+        (entry[named].as_str().unwrap(), figure("calls"), figure("total_ns"))
+    };
+    list(entries).map(cost).collect()
 }
 
 #[test]
@@ -178,20 +158,8 @@ fn allocations_of_real_captures_are_counted() {
     }
     // `dur` of the trace's events in µs: 33 cudaMalloc, 8 cudaFree and 2 cudaHostAlloc.
     if let Some(result) = phases("allocations", "param-resnet/resnet_kineto.json.gz") {
-        let kinds: Vec<(&str, u64, u64)> = result["kinds"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| {
-                let cost = &row["cost"]["cost"];
-                let figure = |field: &str| cost[field].as_u64().unwrap();
-                (
-                    row["kind"].as_str().unwrap(),
-                    figure("calls"),
-                    figure("total_ns") / 1000,
-                )
-            })
-            .collect();
+        let kinds = costs(&result["kinds"], "kind").into_iter();
+        let kinds: Vec<(&str, u64, u64)> = kinds.map(|(kind, calls, ns)| (kind, calls, ns / 1000)).collect();
         assert_eq!(
             kinds,
             [
@@ -209,18 +177,8 @@ fn allocations_of_real_captures_are_counted() {
 #[test]
 fn loading_of_code_in_real_captures_is_counted() {
     if let Some(result) = phases("module-loading", "alpa-jax/jax_profile_mem.nsys-rep") {
-        let names: Vec<(&str, u64, u64)> = result["names"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| {
-                let cost = &row["cost"]["cost"];
-                let figure = |field: &str| cost[field].as_u64().unwrap();
-                (row["name"].as_str().unwrap(), figure("calls"), figure("total_ns"))
-            })
-            .collect();
         assert_eq!(
-            names,
+            costs(&result["names"], "name"),
             [
                 ("cuLinkCreate", 24, 2_453_302),
                 ("cuModuleLoadFatBinary", 8, 1_878_152),
@@ -228,15 +186,9 @@ fn loading_of_code_in_real_captures_is_counted() {
                 ("cuModuleUnload", 5, 89_690),
             ]
         );
-        let all = &result["all"]["cost"];
-        assert_eq!((&all["calls"], &all["total_ns"]), (&json!(61), &json!(6_073_476)));
-        let kinds: Vec<&str> = result["kinds"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| row["kind"].as_str().unwrap())
-            .collect();
-        assert_eq!(kinds, ["link", "load", "unload"]);
+        let all = said(&result["all"]["cost"], &["calls", "total_ns"]);
+        assert_eq!(all, json!([61, 6_073_476]));
+        assert_eq!(texts(&result["kinds"], "kind"), ["link", "load", "unload"]);
     }
     // The program loaded its code before the capture began.
     if let Some(result) = phases("module-loading", "gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep") {
@@ -244,7 +196,7 @@ fn loading_of_code_in_real_captures_is_counted() {
     }
     // A report without calls of the CUDA API: nothing is known of loading.
     if let Some(result) = phases("module-loading", "trt-controlnet/cudagraph.nsys-rep") {
-        assert!(!result["not_captured"].as_array().unwrap().is_empty(), "{result}");
+        assert!(list(&result["not_captured"]).len() > 0, "{result}");
     }
 }
 
@@ -255,9 +207,8 @@ fn parts_of_every_thread_add_up_to_the_window() {
             continue;
         };
         let result = analyze("threads", &json!({"limit": 10_000}), &[&timeline]);
-        let rows = result["rows"].as_array().unwrap();
-        assert!(!rows.is_empty());
-        for row in rows {
+        assert!(list(&result["rows"]).len() > 0);
+        for row in list(&result["rows"]) {
             let part = |name: &str| row[name].as_u64().unwrap();
             let sum = part("working_ns") + part("waiting_ns") + part("unrecorded_ns");
             assert_eq!(sum, result["window_ns"].as_u64().unwrap(), "{row}");

@@ -4,12 +4,8 @@ use flopwatch_model::{LossReason, Timeline};
 use flopwatch_summary::summarise;
 use serde_json::Value;
 
-use crate::captures::{analyze, timeline_at};
-use crate::cases::case;
-
-fn capture(name: &str) -> Option<Timeline> {
-    Some(timeline_at(&case(name)?))
-}
+use crate::captures::{analyze, timeline_of_case};
+use crate::result::find;
 
 fn losses(timeline: &Timeline) -> Vec<(LossReason, String, u64)> {
     let list = timeline.capture.losses.list().into_iter();
@@ -19,20 +15,18 @@ fn losses(timeline: &Timeline) -> Vec<(LossReason, String, u64)> {
 /// No rule may advise on the GPU's work, and the loss is told.
 fn is_advised_on_the_loss_alone(timeline: &Timeline) {
     let advice = analyze("advice", &Value::Null, &[timeline]);
-    let findings = advice["findings"].as_array().unwrap();
-    let lost = findings.iter().find(|found| found["rule"] == "events-lost").unwrap();
+    let lost = find(&advice["findings"], "rule", "events-lost");
     assert_eq!(lost["severity"], "high", "{lost}");
     assert!(lost["sentence"].as_str().unwrap().contains("cannot be"), "{lost}");
-    let rules = advice["rules"].as_array().unwrap();
     for rule in ["gpu-idle", "launch-bound", "dominant-kernel"] {
-        let told = rules.iter().find(|told| told["rule"] == rule).unwrap();
+        let told = find(&advice["rules"], "rule", rule);
         assert_eq!(told["outcome"], "abstained", "{told}");
     }
 }
 
 #[test]
 fn a_kernel_of_236_years_is_left_out_and_counted() {
-    let Some(timeline) = capture("kernel_of_236_years.json") else {
+    let Some(timeline) = timeline_of_case("kernel_of_236_years.json") else {
         return;
     };
     let what = "cuda_kernel: lengths that reach out of the capture".to_owned();
@@ -48,7 +42,7 @@ fn a_kernel_of_236_years_is_left_out_and_counted() {
 
 #[test]
 fn a_kernel_that_could_not_be_timed_moves_no_session_to_1970() {
-    let Some(timeline) = capture("kernel_with_ts_0.json") else {
+    let Some(timeline) = timeline_of_case("kernel_with_ts_0.json") else {
         return;
     };
     let what = "cuda_kernel: no times".to_owned();
@@ -61,7 +55,7 @@ fn a_kernel_that_could_not_be_timed_moves_no_session_to_1970() {
 
 #[test]
 fn a_kernel_that_runs_on_behind_later_ones_of_its_stream_is_cut_and_counted() {
-    let Some(timeline) = capture("rocm_duration_overflows_next.json") else {
+    let Some(timeline) = timeline_of_case("rocm_duration_overflows_next.json") else {
         return;
     };
     let what = "cuda_kernel: ends behind later work of its stream".to_owned();

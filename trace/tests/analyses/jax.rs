@@ -6,7 +6,6 @@
 //! asked.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -17,6 +16,8 @@ use serde_json::{Value, json};
 use crate::captures::{analyze, timeline_at};
 use crate::hlo::{Said, equals_what_jax_says};
 use crate::memory::{functions, top};
+use crate::program::{python_with, stdout_of};
+use crate::result::{find, list};
 
 /// The programs of `fresh.py`.
 pub(crate) const PROGRAMS: [&str; 8] = [
@@ -33,18 +34,6 @@ pub(crate) const PROGRAMS: [&str; 8] = [
 /// A program of Python beside the tests' data.
 pub(crate) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/jax").join(name)
-}
-
-/// A Python that has `package`, or a printed reason to skip.
-pub(crate) fn python_with(package: &str) -> Option<OsString> {
-    let python = std::env::var_os("FLOPWATCH_PYTHON").unwrap_or_else(|| "python3".into());
-    let asks = format!("import importlib.util as u; raise SystemExit(u.find_spec('{package}') is None)");
-    let has = Command::new(&python).args(["-c", &asks]).output();
-    if has.is_ok_and(|output| output.status.success()) {
-        return Some(python);
-    }
-    println!("skipped: no Python with {package} on this machine (set FLOPWATCH_PYTHON to one)");
-    None
 }
 
 /// What `fresh.py` left in its folder.
@@ -85,12 +74,7 @@ fn make() -> Option<Fresh> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{error}"),
         _ => {}
     }
-    let output = Command::new(python)
-        .arg(script("fresh.py"))
-        .arg(&folder)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    stdout_of(Command::new(python).arg(script("fresh.py")).arg(&folder));
     let said = std::fs::read(folder.join("said.json")).unwrap();
     Some(Fresh {
         said: serde_json::from_slice(&said).unwrap(),
@@ -136,13 +120,9 @@ fn operations_of_a_processor_take_the_time_that_jaxs_own_reader_finds() {
     let timeline = timeline_at(&fresh.profile());
     let found = analyze("hlo-operations", &json!({"limit": 100_000}), &[&timeline]);
     let mut ours = Figures::new();
-    for row in found["rows"].as_array().unwrap() {
-        let name = format!(
-            "{} {}",
-            row["program"].as_str().unwrap(),
-            row["operation"].as_str().unwrap()
-        );
-        let sum = ours.entry(name).or_default();
+    for row in list(&found["rows"]) {
+        let name = ["program", "operation"].map(|field| row[field].as_str().unwrap());
+        let sum = ours.entry(name.join(" ")).or_default();
         // Two programs of a name, e.g. copies of two shapes, are one for the library.
         sum.0 += row["events"].as_u64().unwrap();
         sum.1 += row["total_ns"].as_u64().unwrap();
@@ -150,10 +130,8 @@ fn operations_of_a_processor_take_the_time_that_jaxs_own_reader_finds() {
     assert_eq!(ours, told(&fresh.said["operations"]));
     // A program of a loop of ten turns ran as often as it was called.
     let cost = analyze("hlo-cost", &Value::Null, &[&timeline]);
-    let rows = cost["rows"].as_array().unwrap();
     for program in PROGRAMS {
-        let name = format!("jit_{program}");
-        let row = rows.iter().find(|row| row["program"] == name.as_str()).unwrap();
+        let row = find(&cost["rows"], "program", &format!("jit_{program}"));
         assert_eq!(row["runs"], fresh.said["runs"], "{program}");
     }
 }
@@ -163,7 +141,6 @@ fn operations_come_from_the_lines_that_wrote_them() {
     let Some(fresh) = fresh() else { return };
     let timeline = timeline_at(&fresh.profile());
     let found = analyze("hlo-operations", &json!({"limit": 100_000}), &[&timeline]);
-    let rows = found["rows"].as_array().unwrap();
     let path = script("fresh.py");
     let text = std::fs::read_to_string(&path).unwrap();
     for program in ["matmuls", "convolution", "loop", "scan", "elementwise"] {
@@ -171,9 +148,10 @@ fn operations_come_from_the_lines_that_wrote_them() {
         let line = text.lines().position(|line| line.ends_with(&marked)).unwrap() + 1;
         let source = format!("{}:{line}", path.display());
         let name = format!("jit_{program}");
-        let is_it = |row: &&Value| row["program"] == name.as_str() && row["source"] == source.as_str();
-        let sources: Vec<&Value> = rows.iter().filter(|row| row["program"] == name.as_str()).collect();
-        assert!(rows.iter().any(|row| is_it(&row)), "{source} in {sources:?}");
+        let rows = list(&found["rows"]).filter(|row| row["program"] == name.as_str());
+        let sources: Vec<&Value> = rows.map(|row| &row["source"]).collect();
+        let is_there = sources.iter().any(|one| **one == source.as_str());
+        assert!(is_there, "{source} in {sources:?}");
     }
 }
 
@@ -185,21 +163,18 @@ fn functions_of_python_are_those_of_jaxs_own_reader_and_stand_in_their_callers()
     let asked = json!({"weight": "cpu", "stacks": "python", "min_duration_us": 0, "max_depth": 500, "merge_numbered": false, "limit": 1_000_000});
     let graph = analyze("flame-graph", &asked, &[&timeline]);
     let all = graph["children"].as_array().unwrap();
-    let mut frame = find(all, "run_all").unwrap_or_else(|| panic!("no run_all in {all:?}"));
+    let mut frame = frame_of(all, "run_all").unwrap_or_else(|| panic!("no run_all in {all:?}"));
     for inside in ["block_until_ready", "try_to_block"] {
         let children = frame["children"].as_array().unwrap();
-        frame = find(children, inside).unwrap_or_else(|| panic!("no {inside} in {children:?}"));
+        frame = frame_of(children, inside).unwrap_or_else(|| panic!("no {inside} in {children:?}"));
     }
 }
 
 /// The frame of a function, wherever it is.
-fn find<'a>(frames: &'a [Value], function: &str) -> Option<&'a Value> {
-    let is_it = |frame: &&Value| {
-        frame["name"]
-            .as_str()
-            .is_some_and(|name| name.ends_with(&format!(" {function}")))
-    };
-    let inside = |frame: &'a Value| find(frame["children"].as_array()?, function);
+fn frame_of<'a>(frames: &'a [Value], function: &str) -> Option<&'a Value> {
+    let ending = format!(" {function}");
+    let is_it = |frame: &&Value| frame["name"].as_str().is_some_and(|name| name.ends_with(&ending));
+    let inside = |frame: &'a Value| frame_of(frame["children"].as_array()?, function);
     frames.iter().find(is_it).or_else(|| frames.iter().find_map(inside))
 }
 

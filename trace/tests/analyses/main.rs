@@ -30,6 +30,9 @@ mod nsys_stats;
 mod operations;
 mod peers;
 mod profiled;
+#[path = "../suite/program.rs"]
+mod program;
+mod result;
 mod rooflines;
 mod same;
 mod source_lines;

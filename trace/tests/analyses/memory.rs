@@ -11,15 +11,10 @@ use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline, timeline_at};
 use crate::nsys;
+use crate::result::{find, list, numbers, said};
 
 pub(crate) fn pool<'a>(result: &'a Value, memory: &str) -> &'a Value {
-    let pools = result["pools"].as_array().unwrap();
-    pools.iter().find(|pool| pool["memory"] == memory).unwrap()
-}
-
-/// What `pool` says under `names`.
-fn said(pool: &Value, names: &[&str]) -> Vec<Value> {
-    names.iter().map(|name| pool[name].clone()).collect()
+    find(&result["pools"], "memory", memory)
 }
 
 const PEAK: [&str; 8] = [
@@ -53,7 +48,7 @@ fn the_peak_of_bert_is_what_was_before_and_what_a_linear_layer_asked_for() {
     assert_eq!(result["not_captured"], json!([]));
     let gpu = pool(&result, "GPU 0");
     assert_eq!(
-        json!(said(gpu, &PEAK)),
+        said(gpu, &PEAK),
         json!([
             101_305_344,
             4_775_792,
@@ -66,14 +61,9 @@ fn the_peak_of_bert_is_what_was_before_and_what_a_linear_layer_asked_for() {
         ])
     );
     assert_eq!(gpu["from_before_bytes"], 91_360_768);
-    let alive: Vec<_> = gpu["alive"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| (&one["bytes"], &one["given_ns"], &one["requester"]["operator"]))
-        .collect();
+    let alive = list(&gpu["alive"]).map(|one| (&one["bytes"], &one["given_ns"], &one["requester"]["operator"]));
     assert_eq!(
-        json!(alive),
+        json!(alive.collect::<Vec<_>>()),
         json!([
             [8_607_232, 4_768_531, "aten::addmm"],
             [1_048_576, 4_775_792, "aten::addmm"],
@@ -87,17 +77,10 @@ fn the_peak_of_bert_is_what_was_before_and_what_a_linear_layer_asked_for() {
     );
     let result = analyze("buffers", &Value::Null, &[&timeline]);
     let gpu = pool(&result, "GPU 0");
-    assert_eq!(
-        json!(said(gpu, &LIVES)),
-        json!([109, 47_460_864, 0, 93, 0, 94, 35_776_000, 0])
-    );
+    let lives = json!([109, 47_460_864, 0, 93, 0, 94, 35_776_000, 0]);
+    assert_eq!(said(gpu, &LIVES), lives);
     assert_eq!(gpu["longest"][0]["lifetime_ns"], 3_489_751);
-    let classes: Vec<u64> = gpu["lifetimes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|class| class["buffers"].as_u64().unwrap())
-        .collect();
+    let classes = numbers(&gpu["lifetimes"], "buffers");
     assert_eq!(classes, [0, 0, 71, 37, 1, 0, 0, 0, 0]);
 }
 
@@ -109,7 +92,7 @@ fn memory_of_a_language_model_is_that_of_an_independent_count() {
     let result = analyze("memory", &json!({"limit": 3}), &[&timeline]);
     let gpu = pool(&result, "GPU 0");
     assert_eq!(
-        json!(said(gpu, &PEAK)),
+        said(gpu, &PEAK),
         json!([
             2_088_508_416_u64,
             46_587_553,
@@ -121,15 +104,13 @@ fn memory_of_a_language_model_is_that_of_an_independent_count() {
             0
         ])
     );
-    assert_eq!(
-        (&gpu["alive_left_out"], &gpu["alive"][0]["bytes"]),
-        (&json!(55), &json!(50_372_608))
-    );
+    assert_eq!(gpu["alive_left_out"], 55);
+    assert_eq!(gpu["alive"][0]["bytes"], 50_372_608);
     // By operator and function: the sums of an operator are those of the independent count.
     let all = analyze("memory", &json!({"limit": 1000}), &[&timeline]);
-    let by = pool(&all, "GPU 0")["alive_by_requester"].as_array().unwrap();
+    let by = &pool(&all, "GPU 0")["alive_by_requester"];
     let of = |operator: &str| -> u64 {
-        let of_it = by.iter().filter(|one| one["requester"]["operator"] == operator);
+        let of_it = list(by).filter(|one| one["requester"]["operator"] == operator);
         of_it.map(|one| one["bytes"].as_u64().unwrap()).sum()
     };
     assert_eq!(
@@ -137,21 +118,14 @@ fn memory_of_a_language_model_is_that_of_an_independent_count() {
         (476_250_112, 439_615_488, 68_689_920)
     );
     let result = analyze("buffers", &Value::Null, &[&timeline]);
-    assert_eq!(
-        json!(said(pool(&result, "GPU 0"), &LIVES)),
-        json!([1125, 21_375_221_248_u64, 0, 1050, 0, 1046, 20_094_776_320_u64, 0])
-    );
-    assert_eq!(
-        json!(said(
-            pool(&result, "host"),
-            &["allocations", "reuses", "reuse_ratio", "kept"]
-        )),
-        json!([100, 98, 50.0, 0])
-    );
+    let lives = json!([1125, 21_375_221_248_u64, 0, 1050, 0, 1046, 20_094_776_320_u64, 0]);
+    assert_eq!(said(pool(&result, "GPU 0"), &LIVES), lives);
+    let names = ["allocations", "reuses", "reuse_ratio", "kept"];
+    assert_eq!(said(pool(&result, "host"), &names), json!([100, 98, 50.0, 0]));
     let earlier = analyze("profiler-memory", &Value::Null, &[&timeline]);
-    let peak = (&earlier["peak_allocated_mb"], &earlier["peak_time_ms"]);
-    assert_eq!(peak, (&json!(2_088.508_416), &json!(46.587_553)));
-    assert_eq!(earlier["points"].as_array().unwrap().len(), 50);
+    let peak = said(&earlier, &["peak_allocated_mb", "peak_time_ms"]);
+    assert_eq!(peak, json!([2_088.508_416, 46.587_553]));
+    assert_eq!(list(&earlier["points"]).len(), 50);
 }
 
 /// Traces of 2021 have neither totals nor addresses.
@@ -163,21 +137,16 @@ fn a_trace_without_addresses_says_what_it_cannot_tell() {
     let result = analyze("memory", &Value::Null, &[&timeline]);
     assert_eq!(result["not_captured"][0]["what"], "what was alive at the peak");
     let gpu = pool(&result, "GPU 0");
-    assert_eq!(
-        (&gpu["alive_bytes"], &gpu["before"]),
-        (&Value::Null, &json!("at_least"))
-    );
-    assert_eq!(
-        gpu["allocations"].as_u64().unwrap() + gpu["releases"].as_u64().unwrap(),
-        5898 + 2322
-    );
+    assert_eq!(said(gpu, &["alive_bytes", "before"]), json!([null, "at_least"]));
+    let of = |figure: &str| gpu[figure].as_u64().unwrap();
+    assert_eq!(of("allocations") + of("releases"), 5898 + 2322);
 }
 
 #[test]
 fn memory_of_jax_is_what_xlas_allocators_say() {
     if let Some(timeline) = timeline("tracelens-jax/jax_conv_minimal_08.xplane.pb") {
         let result = analyze("memory", &Value::Null, &[&timeline]);
-        assert_eq!(result["pools"].as_array().unwrap().len(), 8);
+        assert_eq!(list(&result["pools"]).len(), 8);
         let gpu = pool(&result, "GPU 0");
         let names = [
             "peak_bytes",
@@ -188,30 +157,18 @@ fn memory_of_jax_is_what_xlas_allocators_say() {
             "gaps",
             "peak_reserved_bytes",
         ];
-        assert_eq!(
-            json!(said(gpu, &names)),
-            json!([1_730_171_904, 45_224_580, 579_072_768, 10, 10, 0, 154_606_239_744_u64])
-        );
-        let gpu = pool(&result, "GPU 7");
-        assert_eq!(
-            json!(said(gpu, &names[..3])),
-            json!([1_732_169_984, 48_987_395, 580_415_488])
-        );
-        let series = result["series"].as_array().unwrap();
-        let scattered = series
-            .iter()
-            .find(|one| one["device"] == "gpu0" && one["metric"] == "memory_fragmentation");
+        let expected = json!([1_730_171_904, 45_224_580, 579_072_768, 10, 10, 0, 154_606_239_744_u64]);
+        assert_eq!(said(gpu, &names), expected);
+        let gpu = said(pool(&result, "GPU 7"), &names[..3]);
+        assert_eq!(gpu, json!([1_732_169_984, 48_987_395, 580_415_488]));
+        let is_scattered = |one: &&Value| one["device"] == "gpu0" && one["metric"] == "memory_fragmentation";
+        let scattered = list(&result["series"]).find(is_scattered);
         assert_eq!(scattered.unwrap()["max"], 0.557_062);
-        assert!(
-            result["notes"].to_string().contains("not fragmented"),
-            "{}",
-            result["notes"]
-        );
+        let notes = result["notes"].to_string();
+        assert!(notes.contains("not fragmented"), "{notes}");
         let lives = analyze("buffers", &Value::Null, &[&timeline]);
-        assert_eq!(
-            json!(said(pool(&lives, "GPU 0"), &["kept", "unmatched_releases"])),
-            json!([1, 1])
-        );
+        let lives = said(pool(&lives, "GPU 0"), &["kept", "unmatched_releases"]);
+        assert_eq!(lives, json!([1, 1]));
     }
     // Releases of a TPU do not say their size: it is that of the allocation at the address.
     if let Some(timeline) = timeline("xprof/tpu_inference_2.xplane.pb") {
@@ -224,10 +181,8 @@ fn memory_of_jax_is_what_xlas_allocators_say() {
             "gaps",
             "end_bytes",
         ];
-        assert_eq!(
-            json!(said(pool(&result, "TPU 0"), &names)),
-            json!([16_106_341_504_u64, 6_478_008_144_u64, 0, 117, 0, 0])
-        );
+        let expected = json!([16_106_341_504_u64, 6_478_008_144_u64, 0, 117, 0, 0]);
+        assert_eq!(said(pool(&result, "TPU 0"), &names), expected);
         assert_eq!(pool(&result, "TPU 3")["peak_ns"], 6_478_019_474_u64);
     }
 }
@@ -283,8 +238,7 @@ pub(crate) fn top(arguments: &[&Path]) -> Option<BTreeMap<String, (i64, i64)>> {
 }
 
 pub(crate) fn functions(result: &Value) -> BTreeMap<String, (i64, i64)> {
-    let functions = result["functions"].as_array().unwrap().iter();
-    let functions = functions.map(|of| {
+    let functions = list(&result["functions"]).map(|of| {
         let bytes = |name: &str| of[name].as_i64().unwrap();
         (
             of["function"].as_str().unwrap().to_owned(),
@@ -322,10 +276,8 @@ fn a_memory_profile_and_its_difference_are_those_of_go_tool_pprof() {
     let (old, new) = (timeline_at(&path), timeline_at(&after));
     let all = json!({"limit": 100_000});
     let result = analyze("memory-profile", &all, &[&new]);
-    assert_eq!(
-        (&result["total_bytes"], &result["total_buffers"]),
-        (&json!(1_055_160), &json!(103))
-    );
+    let totals = said(&result, &["total_bytes", "total_buffers"]);
+    assert_eq!(totals, json!([1_055_160, 103]));
     assert_eq!(
         result["devices"],
         json!([
@@ -333,19 +285,9 @@ fn a_memory_profile_and_its_difference_are_those_of_go_tool_pprof() {
             {"device": "cuda:0", "kind": "buffer", "bytes": 32_064, "buffers": 4}
         ])
     );
-    let own = &result["stacks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["kind"] == "buffer")
-        .unwrap()["own_frame"];
-    assert!(
-        own["file"]
-            .as_str()
-            .unwrap()
-            .starts_with("/home/miyazaki/work/microjax/"),
-        "{own}"
-    );
+    let own = &find(&result["stacks"], "kind", "buffer")["own_frame"];
+    let file = own["file"].as_str().unwrap();
+    assert!(file.starts_with("/home/miyazaki/work/microjax/"), "{own}");
     let changes = analyze("memory-profile-changes", &all, &[&old, &new]);
     let Some(told) = top(&[&after]) else { return };
     assert_eq!(functions(&result), told);

@@ -3,78 +3,52 @@
 
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::matrix_kernel::{MatrixKernel, MatrixUnit};
-use flopwatch_model::{Category, Timeline};
+use flopwatch_model::Category;
 use serde_json::{Value, json};
 
-use crate::captures::{analyze, timeline, timeline_at};
-use crate::cases::case;
-
-fn capture(name: &str) -> Option<Timeline> {
-    Some(timeline_at(&case(name)?))
-}
+use crate::captures::{analyze, timeline, timeline_of_case};
+use crate::host::collectives;
+use crate::result::{find, list, said};
 
 #[test]
 fn products_in_full_precision_are_on_cuda_cores_whatever_library_they_are_of() {
-    let Some(timeline) = capture("fp32_gemm_of_xmma_by_ffma.json") else {
+    let Some(timeline) = timeline_of_case("fp32_gemm_of_xmma_by_ffma.json") else {
         return;
     };
     let found = analyze("precision", &Value::Null, &[&timeline]);
     assert_eq!(found["tensor_core_ratio"], 0.0);
-    assert_eq!(
-        (&found["cuda_core_ns"], &found["eligible_unused_ns"]),
-        (&json!(360_000), &json!(360_000))
-    );
+    let unused = said(&found, &["cuda_core_ns", "eligible_unused_ns"]);
+    assert_eq!(unused, json!([360_000, 360_000]));
     assert_eq!(found["kernels"][0]["element_type"], "fp32");
     let advice = analyze("advice", &Value::Null, &[&timeline]);
-    let findings = advice["findings"].as_array().unwrap();
-    let finding = findings
-        .iter()
-        .find(|finding| finding["rule"] == "tensor-cores")
-        .unwrap();
+    let finding = find(&advice["findings"], "rule", "tensor-cores");
     assert_eq!(finding["title"], "Tensor cores are not used");
 }
 
 #[test]
 fn products_of_hipblaslt_multiply_and_operations_of_miopen_on_elements_do_not() {
-    let Some(timeline) = capture("rocm_gemm_names.json") else {
+    let Some(timeline) = timeline_of_case("rocm_gemm_names.json") else {
         return;
     };
     let found = analyze("precision", &Value::Null, &[&timeline]);
-    assert_eq!(
-        (&found["matrix_ns"], &found["kernel_ns"]),
-        (&json!(600_000), &json!(610_000))
-    );
+    let of_matrices = said(&found, &["matrix_ns", "kernel_ns"]);
+    assert_eq!(of_matrices, json!([600_000, 610_000]));
     assert!(found["matrix_ratio"].as_f64().unwrap() > 0.98);
-    let kernels = found["kernels"].as_array().unwrap();
-    assert_eq!(kernels.len(), 1, "{kernels:?}");
-    assert_eq!(
-        (
-            &kernels[0]["unit"],
-            &kernels[0]["element_type"],
-            &kernels[0]["launches"]
-        ),
-        (&json!("tensor_core"), &json!("bf16"), &json!(4))
-    );
+    let kernels = list(&found["kernels"]).map(|kernel| said(kernel, &["unit", "element_type", "launches"]));
+    assert_eq!(kernels.collect::<Value>(), json!([["tensor_core", "bf16", 4]]));
 }
 
 #[test]
 fn all_reduces_of_servers_communicate() {
-    let Some(timeline) = capture("custom_all_reduces_of_servers.json") else {
+    let Some(timeline) = timeline_of_case("custom_all_reduces_of_servers.json") else {
         return;
     };
     let time = analyze("gpu-time", &Value::Null, &[&timeline]);
-    let all = &time["all"];
-    assert_eq!(
-        (&all["compute_ns"], &all["exposed_communication_ns"]),
-        (&json!(0), &json!(480_000))
-    );
-    let collectives = analyze("collectives", &Value::Null, &[&timeline]);
-    assert_eq!(collectives["collectives"], 6);
-    let rows = collectives["rows"].as_array().unwrap();
-    let of = |operation: &str| {
-        let rows = rows.iter().filter(|row| row["operation"] == operation);
-        rows.map(|row| row["collectives"].as_u64().unwrap()).sum::<u64>()
-    };
+    let all = said(&time["all"], &["compute_ns", "exposed_communication_ns"]);
+    assert_eq!(all, json!([0, 480_000]));
+    let found = analyze("collectives", &Value::Null, &[&timeline]);
+    assert_eq!(found["collectives"], 6);
+    let of = |operation| collectives(&found, operation);
     assert_eq!((of("all_reduce"), of("reduce_scatter")), (4, 2));
 }
 
@@ -96,15 +70,8 @@ fn names_of_real_captures_are_told_apart() {
             .filter_map(|name| Some(MatrixKernel::of(name)?.unit))
             .collect();
         let of = |wanted: MatrixUnit| units.iter().filter(|unit| **unit == wanted).count();
-        assert_eq!(
-            (
-                of(MatrixUnit::TensorCore),
-                of(MatrixUnit::CudaCore),
-                of(MatrixUnit::Unknown)
-            ),
-            (tensor_cores, cuda_cores, not_said),
-            "{name}"
-        );
+        let found = [MatrixUnit::TensorCore, MatrixUnit::CudaCore, MatrixUnit::Unknown].map(of);
+        assert_eq!(found, [tensor_cores, cuda_cores, not_said], "{name}");
         let communicates = |name: &&String| WorkClass::of(Category::CudaKernel, name) == Some(WorkClass::Communication);
         let communicating: Vec<&String> = kernels.names.iter().filter(communicates).collect();
         assert!(

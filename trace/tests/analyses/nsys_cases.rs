@@ -1,26 +1,21 @@
 //! Whole graphs, unified memory and copies whose size is not said: small captures of
 //! `../shared/cases` with what analyses must say of them.
 
-use flopwatch_model::{Category, Timeline};
+use flopwatch_model::Category;
 use flopwatch_summary::summarise;
 use serde_json::{Value, json};
 
-use crate::captures::{analyze, timeline_at};
-use crate::cases::case;
-
-fn capture(name: &str) -> Option<Timeline> {
-    Some(timeline_at(&case(name)?))
-}
+use crate::captures::{analyze, timeline_of_case};
+use crate::result::{find, list, said};
 
 /// The finding of a rule.
 fn finding<'a>(advice: &'a Value, rule: &str) -> Option<&'a Value> {
-    let findings = advice["findings"].as_array().unwrap();
-    findings.iter().find(|finding| finding["rule"] == rule)
+    list(&advice["findings"]).find(|finding| finding["rule"] == rule)
 }
 
 #[test]
 fn whole_graphs_are_time_in_which_the_gpu_works() {
-    let Some(timeline) = capture("nsys_whole_graphs.sqlite") else {
+    let Some(timeline) = timeline_of_case("nsys_whole_graphs.sqlite") else {
         return;
     };
     let summary = summarise(&timeline);
@@ -41,10 +36,7 @@ fn whole_graphs_are_time_in_which_the_gpu_works() {
     assert_eq!(launches["coverage"]["joined"], 40);
     let iterations = analyze("iterations", &Value::Null, &[&timeline]);
     let first = &iterations["rows"][0];
-    assert_eq!(
-        (&first["kernels"], &first["graphs"], &first["copies"]),
-        (&json!(1), &json!(1), &json!(0))
-    );
+    assert_eq!(said(first, &["kernels", "graphs", "copies"]), json!([1, 1, 0]));
     assert_eq!(first["parts"]["compute_ns"], 360_000);
     // What ran inside of graphs is told to be unknown.
     for analysis in [
@@ -61,7 +53,7 @@ fn whole_graphs_are_time_in_which_the_gpu_works() {
 
 #[test]
 fn who_uses_graphs_is_not_told_to_use_them_nor_that_the_gpu_is_idle() {
-    let Some(timeline) = capture("nsys_whole_graphs.sqlite") else {
+    let Some(timeline) = timeline_of_case("nsys_whole_graphs.sqlite") else {
         return;
     };
     let advice = analyze("advice", &Value::Null, &[&timeline]);
@@ -75,16 +67,15 @@ fn who_uses_graphs_is_not_told_to_use_them_nor_that_the_gpu_is_idle() {
         assert_eq!(finding(&advice, rule), None, "{rule}");
     }
     // Rules on kernels do not take the few that are seen for all.
-    let rules = advice["rules"].as_array().unwrap();
     for rule in ["small-kernels", "dominant-kernel", "communication-exposed"] {
-        let told = rules.iter().find(|told| told["rule"] == rule).unwrap();
+        let told = find(&advice["rules"], "rule", rule);
         assert_eq!(told["outcome"], "abstained", "{rule}");
     }
 }
 
 #[test]
 fn pages_that_migrate_have_advice_of_their_own() {
-    let Some(timeline) = capture("nsys_unified_memory.sqlite") else {
+    let Some(timeline) = timeline_of_case("nsys_unified_memory.sqlite") else {
         return;
     };
     assert_eq!(timeline.capture.events[&Category::CudaMigration].len(), 400);
@@ -95,12 +86,10 @@ fn pages_that_migrate_have_advice_of_their_own() {
         assert_eq!(finding(&advice, rule), None, "{rule}");
     }
     let migrating = finding(&advice, "unified-memory").unwrap();
-    assert!(
-        migrating["actions"].to_string().contains("cudaMemPrefetchAsync"),
-        "{migrating}"
-    );
+    let actions = migrating["actions"].to_string();
+    assert!(actions.contains("cudaMemPrefetchAsync"), "{migrating}");
     let idle = analyze("idle", &Value::Null, &[&timeline]);
-    let gaps = idle["gaps"].as_array().unwrap();
+    let gaps = list(&idle["gaps"]);
     assert_eq!(gaps.len(), 9);
     for gap in gaps {
         assert!(gap["after"].as_str().unwrap().starts_with("vectorAdd"), "{gap}");
@@ -109,7 +98,7 @@ fn pages_that_migrate_have_advice_of_their_own() {
 
 #[test]
 fn copies_whose_size_is_not_said_are_in_no_sum_of_sizes() {
-    let Some(timeline) = capture("copies_without_size.json") else {
+    let Some(timeline) = timeline_of_case("copies_without_size.json") else {
         return;
     };
     let summary = summarise(&timeline);
@@ -119,27 +108,18 @@ fn copies_whose_size_is_not_said_are_in_no_sum_of_sizes() {
     let figures = row.statistics;
     assert_eq!((figures.calls, figures.total, figures.min), (1, 1 << 20, 1 << 20));
     assert!((figures.median - 1_048_576.0).abs() < 0.5 && (figures.avg - 1_048_576.0).abs() < 0.5);
-    assert_eq!(
-        (
-            summary.memcpy_size.unknown,
-            summary.memcpy_time.rows[0].statistics.calls
-        ),
-        (3, 4)
-    );
+    assert_eq!(summary.memcpy_size.unknown, 3);
+    assert_eq!(summary.memcpy_time.rows[0].statistics.calls, 4);
     assert!(summary.render(9).contains("3 of unknown size"));
 
     let sizes = analyze("cuda_gpu_mem_size_sum", &json!({}), &[&timeline]);
-    assert_eq!(
-        (&sizes["rows"][0]["count"], &sizes["rows"][0]["min_bytes"]),
-        (&json!(1), &json!(1 << 20))
-    );
+    let known = said(&sizes["rows"][0], &["count", "min_bytes"]);
+    assert_eq!(known, json!([1, 1 << 20]));
     assert!(sizes["not_captured"].to_string().contains("3 operations"), "{sizes}");
     let utilization = analyze("utilization", &json!({"bins": 1}), &[&timeline]);
     let copies = &utilization["copies"][0];
-    assert_eq!(
-        (&copies["copies"], &copies["unknown_sizes"], &copies["bytes"]),
-        (&json!(4), &json!(3), &json!(1 << 20))
-    );
+    let counts = said(copies, &["copies", "unknown_sizes", "bytes"]);
+    assert_eq!(counts, json!([4, 3, 1 << 20]));
     // One copy of 400 us tells the rate.
     let rate = copies["bytes_per_second"].as_f64().unwrap();
     assert!((rate / (1_048_576.0 / 400e-6) - 1.0).abs() < 1e-9, "{rate}");

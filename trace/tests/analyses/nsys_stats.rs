@@ -25,84 +25,55 @@ const EXPORTS: [&str; 4] = [
 /// Reports that an nsys newer than 2022.4 made, which that one does not open.
 const NEWER_THAN_2022: [&str; 1] = ["trt-controlnet/cudagraph.nsys-rep"];
 
-/// A report: how nsys is asked for it, its name of 2022, our table and parameters, and the heads
-/// that its rows are sorted by.
+/// A report: how nsys is asked for it, its name of 2022, and the heads that its rows are sorted by.
 struct Report {
     name: &'static str,
     older: Option<&'static str>,
-    table: &'static str,
-    parameters: &'static [(&'static str, &'static str)],
     sorted_by: &'static [&'static str],
+}
+
+impl Report {
+    /// Our table of it.
+    fn table(&self) -> &'static str {
+        self.name.split(':').next().unwrap()
+    }
+
+    /// What our table is asked for where nsys is asked for another form of the report.
+    fn parameter(&self) -> Option<(&'static str, &'static str)> {
+        match self.name.split_once(':')?.1 {
+            "nvtx-name" => Some(("nvtx_name", "true")),
+            name => Some(("name", name)),
+        }
+    }
 }
 
 const fn report(name: &'static str, older: Option<&'static str>, sorted_by: &'static [&'static str]) -> Report {
     Report {
         name,
         older,
-        table: name,
-        parameters: &[],
-        sorted_by,
-    }
-}
-
-const fn with(
-    name: &'static str,
-    table: &'static str,
-    parameters: &'static [(&'static str, &'static str)],
-    sorted_by: &'static [&'static str],
-) -> Report {
-    Report {
-        name,
-        older: None,
-        table,
-        parameters,
         sorted_by,
     }
 }
 
 const TOTAL: &[&str] = &["Total Time (ns)"];
 const BY_START: &[&str] = &["Start (ns)"];
+const BY_RANGE: &[&str] = &["NVTX Range", "PID", "TID", "Total Time (ns)"];
 
 const REPORTS: [Report; 26] = [
     report("cuda_gpu_kern_sum", None, TOTAL),
-    with(
-        "cuda_gpu_kern_sum:base",
-        "cuda_gpu_kern_sum",
-        &[("name", "base")],
-        TOTAL,
-    ),
-    with(
-        "cuda_gpu_kern_sum:mangled",
-        "cuda_gpu_kern_sum",
-        &[("name", "mangled")],
-        TOTAL,
-    ),
-    with(
-        "cuda_gpu_kern_sum:nvtx-name",
-        "cuda_gpu_kern_sum",
-        &[("nvtx_name", "true")],
-        TOTAL,
-    ),
+    report("cuda_gpu_kern_sum:base", None, TOTAL),
+    report("cuda_gpu_kern_sum:mangled", None, TOTAL),
+    report("cuda_gpu_kern_sum:nvtx-name", None, TOTAL),
     report("cuda_gpu_kern_gb_sum", Some("gpukernsum"), TOTAL),
-    with(
-        "cuda_gpu_kern_gb_sum:base",
-        "cuda_gpu_kern_gb_sum",
-        &[("name", "base")],
-        TOTAL,
-    ),
+    report("cuda_gpu_kern_gb_sum:base", None, TOTAL),
     report("cuda_gpu_mem_time_sum", Some("gpumemtimesum"), TOTAL),
     report("cuda_gpu_mem_size_sum", Some("gpumemsizesum"), &["Total (MB)"]),
     report("cuda_api_sum", Some("cudaapisum"), TOTAL),
     report("cuda_api_gpu_sum", Some("apigpusum"), TOTAL),
     report("cuda_gpu_sum", Some("gpusum"), TOTAL),
-    with("cuda_gpu_sum:base", "cuda_gpu_sum", &[("name", "base")], TOTAL),
+    report("cuda_gpu_sum:base", None, TOTAL),
     report("cuda_kern_exec_sum", Some("kernexecsum"), &["TAvg (ns)"]),
-    with(
-        "cuda_kern_exec_sum:nvtx-name",
-        "cuda_kern_exec_sum",
-        &[("nvtx_name", "true")],
-        &["TAvg (ns)"],
-    ),
+    report("cuda_kern_exec_sum:nvtx-name", None, &["TAvg (ns)"]),
     report("cuda_kern_exec_trace", Some("kernexectrace"), &["API Start (ns)"]),
     report("nvtx_sum", Some("nvtxsum"), TOTAL),
     report("nvtx_pushpop_sum", Some("nvtxppsum"), TOTAL),
@@ -111,17 +82,8 @@ const REPORTS: [Report; 26] = [
         Some("nvtxpptrace"),
         &["Start (ns)", "Duration (ns)"],
     ),
-    report(
-        "nvtx_kern_sum",
-        Some("nvtxkernsum"),
-        &["NVTX Range", "PID", "TID", "Total Time (ns)"],
-    ),
-    with(
-        "nvtx_kern_sum:base",
-        "nvtx_kern_sum",
-        &[("name", "base")],
-        &["NVTX Range", "PID", "TID", "Total Time (ns)"],
-    ),
+    report("nvtx_kern_sum", Some("nvtxkernsum"), BY_RANGE),
+    report("nvtx_kern_sum:base", None, BY_RANGE),
     report("nvtx_gpu_proj_sum", None, &["Total Proj Time (ns)"]),
     // nsys sorts by a column that it does not have, so that its rows are in the order of ids: see
     // the document.
@@ -130,7 +92,7 @@ const REPORTS: [Report; 26] = [
     report("cuda_api_trace", Some("cudaapitrace"), BY_START),
     // Last: nsys skips all reports behind one that found its columns missing.
     report("cuda_gpu_trace", Some("gputrace"), BY_START),
-    with("cuda_gpu_trace:base", "cuda_gpu_trace", &[("name", "base")], BY_START),
+    report("cuda_gpu_trace:base", None, BY_START),
 ];
 
 /// Rows of a CSV by their heads.
@@ -205,8 +167,8 @@ fn stats(nsys: &Path, source: &Path, reports: &[&str]) -> BTreeMap<String, Rows>
 /// have none.
 fn ours(report: &Report, timeline: &Timeline) -> Rows {
     let parameters = [("format", "csv"), ("limit", "10000000")];
-    let parameters = parameters.into_iter().chain(report.parameters.iter().copied());
-    let request = Request::from_pairs(report.table, parameters).unwrap();
+    let parameters = parameters.into_iter().chain(report.parameter());
+    let request = Request::from_pairs(report.table(), parameters).unwrap();
     let mut out = Vec::new();
     request.run(&[Input::whole(timeline)], &mut out).unwrap();
     let mut rows = Rows::read(&String::from_utf8(out).unwrap());
@@ -234,16 +196,12 @@ fn reconcile(report: &Report, timeline: &Timeline, theirs: &mut Rows, ours: &mut
     theirs.replace("T-Pri", |_, _| String::new());
     theirs.replace("GreenCtx", |_, _| String::new());
     // The deviation of no values is 0.0 for nsys and nothing for us.
-    theirs.replace("QStdDev (ns)", |rows, row| {
-        let waited = rows.cell(row, "QCount") != "0";
-        if waited {
-            rows.cell(row, "QStdDev (ns)").to_owned()
-        } else {
-            String::new()
-        }
+    theirs.replace("QStdDev (ns)", |rows, row| match rows.cell(row, "QCount") {
+        "0" => String::new(),
+        _ => rows.cell(row, "QStdDev (ns)").to_owned(),
     });
     // nsys divides integers: bytes * (10^9 / ns).
-    if report.table == "cuda_gpu_trace" {
+    if report.table() == "cuda_gpu_trace" {
         let parameters = json!({"limit": 10_000_000});
         let exact = analyze("cuda_gpu_trace", &parameters, &[timeline]);
         let integers = exact["rows"].as_array().unwrap().iter().map(|row| {
@@ -272,7 +230,7 @@ fn reconcile(report: &Report, timeline: &Timeline, theirs: &mut Rows, ours: &mut
     }
     // What was launched outside of ranges: nsys names one thread of several, and counts correlation
     // ids of all processes together.
-    if report.table == "nvtx_gpu_proj_trace" {
+    if report.table() == "nvtx_gpu_proj_trace" {
         let alone = ours
             .rows
             .iter()
@@ -281,11 +239,7 @@ fn reconcile(report: &Report, timeline: &Timeline, theirs: &mut Rows, ours: &mut
             for rows in [&mut *theirs, &mut *ours] {
                 rows.replace(head, |rows, row| {
                     let blank = row[0].is_empty() && !alone;
-                    if blank {
-                        String::new()
-                    } else {
-                        rows.cell(row, head).to_owned()
-                    }
+                    String::from(if blank { "" } else { rows.cell(row, head) })
                 });
             }
         }
@@ -296,16 +250,9 @@ fn number_ranges_by_their_times(rows: &mut Rows) {
     if rows.column("RangeStack").is_none() {
         return;
     }
-    let start = if rows.column("Orig Start (ns)").is_some() {
-        "Orig Start (ns)"
-    } else {
-        "Start (ns)"
-    };
-    let length = if rows.column("Orig Duration (ns)").is_some() {
-        "Orig Duration (ns)"
-    } else {
-        "Duration (ns)"
-    };
+    let known = |head: &'static str| rows.column(head).map(|_| head);
+    let start = known("Orig Start (ns)").unwrap_or("Start (ns)");
+    let length = known("Orig Duration (ns)").unwrap_or("Duration (ns)");
     let ids = rows.rows.iter().map(|row| {
         let told = ["TID", start, length].map(|head| rows.cell(row, head).to_owned());
         (rows.cell(row, "RangeId").to_owned(), told.join("+"))
@@ -404,9 +351,9 @@ fn lacks_side_tables(source: &str, report: &Report) -> bool {
     ];
     match source {
         // No TARGET_INFO_GPU.
-        "nsys-ai/mfu_2gpu_before.sqlite" => report.table == "cuda_gpu_trace",
+        "nsys-ai/mfu_2gpu_before.sqlite" => report.table() == "cuda_gpu_trace",
         // Of an nsys that had no tables of enumerations and no green contexts.
-        "pipit-nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite" => tables.contains(&report.table),
+        "pipit-nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite" => tables.contains(&report.table()),
         _ => false,
     }
 }
@@ -421,7 +368,7 @@ fn counts_calls_twice(source: &str, report: &Report) -> bool {
         "cuda_kern_exec_trace",
         "nvtx_kern_sum",
     ];
-    source.starts_with("pipit-nsys/") && of_calls.contains(&report.table)
+    source.starts_with("pipit-nsys/") && of_calls.contains(&report.table())
 }
 
 /// The report or export in a folder of its own, as nsys writes beside what it reads.
@@ -524,7 +471,7 @@ fn by_nesting(report: &Report, head: &str) -> bool {
         "RangeStack",
         "NameTree",
     ];
-    report.table == "nvtx_pushpop_trace" && heads.contains(&head)
+    report.table() == "nvtx_pushpop_trace" && heads.contains(&head)
 }
 
 /// The columns of `rows` that `heads` names.

@@ -4,18 +4,13 @@
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};
+use crate::result::{assert_near, find, list, said};
 
 const REPORTS: [&str; 3] = [
     "mojo-gtx1660ti/mojo_profile.ncu-rep",
     "indexspaces/indexspaces_profile_a.ncu-rep",
     "nukexc-gh200/profile_fastc.ncu-rep",
 ];
-
-fn close(value: &Value, expected: f64) -> bool {
-    value
-        .as_f64()
-        .is_some_and(|value| (value / expected - 1.0).abs() < 1e-6)
-}
 
 #[test]
 fn two_launches_of_an_a40_stand_below_their_roofs_where_nvidias_own_percentages_put_them() {
@@ -25,43 +20,28 @@ fn two_launches_of_an_a40_stand_below_their_roofs_where_nvidias_own_percentages_
     let found = analyze("roofline", &Value::Null, &[&report]);
     // Both do integer work alone: FP32 and FP64 were measured, and are zero.
     assert_eq!(found["unused"], json!(["fp64", "fp32"]));
-    let points = found["points"].as_array().unwrap();
-    assert_eq!(points.len(), 2);
-    let [long, short] = [&points[0], &points[1]];
+    assert_eq!(list(&found["points"]).len(), 2);
+    let [long, short] = [0, 1].map(|at: usize| &found["points"][at]);
     // By hand, of the report's metrics: 2,209,907,616 instructions in 8,974,464 ns; 4 a cycle on 84
     // multiprocessors at 1.303 GHz; 224.95 GB/s of 96 bytes a cycle at 7.234 GHz.
-    assert_eq!(
-        (&long["launch"], &long["work"], &long["bound"]),
-        (&json!(1), &json!("instructions"), &json!("compute"))
-    );
-    assert!(
-        close(&long["work_per_second"], 2_209_907_616.0 / 8_974_464e-9),
-        "{long}"
-    );
-    assert!(
-        close(&long["peak_work_per_second"], 4.0 * 84.0 * 1_303_050_697.114_454),
-        "{long}"
-    );
-    assert!(
-        close(&long["peak_bytes_per_second"], 96.0 * 7_233_798_772.457_794),
-        "{long}"
-    );
-    assert!(
-        close(&long["intensity"], 246.243_956_2e9 / 224.951_692_268_195_65e9),
-        "{long}"
-    );
+    let place = said(long, &["launch", "work", "bound"]);
+    assert_eq!(place, json!([1, "instructions", "compute"]));
+    for (figure, expected) in [
+        ("work_per_second", 2_209_907_616.0 / 8_974_464e-9),
+        ("peak_work_per_second", 4.0 * 84.0 * 1_303_050_697.114_454),
+        ("peak_bytes_per_second", 96.0 * 7_233_798_772.457_794),
+        ("intensity", 246.243_956_2e9 / 224.951_692_268_195_65e9),
+    ] {
+        let found = long[figure].as_f64().unwrap();
+        let is_near = (found / expected - 1.0).abs() < 1e-6;
+        assert!(is_near, "{figure}: {found} is not {expected}");
+    }
     // `sm__inst_executed.avg.pct_of_peak_sustained_elapsed`, which the profiler counts from cycles
     // and not from time.
-    assert!(
-        (long["reached_ratio"].as_f64().unwrap() - 0.562_425_507_063).abs() < 1e-4,
-        "{long}"
-    );
+    assert_near(&long["reached_ratio"], 0.562_425_507_063, 1e-4);
     // The other writes: `dram__cycles_active.avg.pct_of_peak_sustained_elapsed`.
-    assert_eq!((&short["launch"], &short["bound"]), (&json!(0), &json!("memory")));
-    assert!(
-        (short["reached_ratio"].as_f64().unwrap() - 0.956_989_104_202).abs() < 1e-4,
-        "{short}"
-    );
+    assert_eq!(said(short, &["launch", "bound"]), json!([0, "memory"]));
+    assert_near(&short["reached_ratio"], 0.956_989_104_202, 1e-4);
 }
 
 #[test]
@@ -70,18 +50,13 @@ fn no_launch_of_the_corpus_is_above_its_roof() {
     for name in REPORTS {
         let Some(report) = timeline(name) else { return };
         let found = analyze("roofline", &Value::Null, &[&report]);
-        for point in found["points"].as_array().unwrap() {
+        for point in list(&found["points"]) {
             assert!(point["reached_ratio"].as_f64().unwrap() <= 1.02, "{name}: {point}");
             points += 1;
         }
         if points == 0 {
-            assert!(
-                found["not_captured"][0]["reason"]
-                    .as_str()
-                    .unwrap()
-                    .contains("--set roofline"),
-                "{name}"
-            );
+            let reason = found["not_captured"][0]["reason"].as_str().unwrap();
+            assert!(reason.contains("--set roofline"), "{name}");
         }
     }
     assert!(points > 0);
@@ -118,11 +93,8 @@ fn a_launch_from_inside_says_what_nvidias_rules_say_of_it() {
     // average of 46.1 cycles".
     let stall = &found["stalls"][0];
     assert_eq!(stall["reason"], "drain");
-    assert!(
-        (stall["cycles_per_instruction"].as_f64().unwrap() - 24.316_966_953_836_88).abs() < 1e-9,
-        "{stall}"
-    );
-    assert!((stall["share"].as_f64().unwrap() - 0.527).abs() < 5e-4, "{stall}");
+    assert_near(&stall["cycles_per_instruction"], 24.316_966_953_836_88, 1e-9);
+    assert_near(&stall["share"], 0.527, 5e-4);
     // 256 threads of 8 warps: 6 blocks fill 48 warps.
     let limit = &found["occupancy"]["limits"][0];
     assert_eq!(limit, &json!({"resource": "warps", "blocks": 6, "limits": true}));
@@ -132,42 +104,20 @@ fn a_launch_from_inside_says_what_nvidias_rules_say_of_it() {
         "sectors_per_request": 4.0, "hit_ratio": 0.0, "bank_conflicts": null,
     });
     assert_eq!(found["accesses"], json!([access]));
-    let written = found["links"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|link| link["to"] == "DRAM")
-        .unwrap();
-    assert_eq!(
-        (&written["bytes"], &written["from"]),
-        (&json!(303_704_704), &json!("L2"))
-    );
+    let written = find(&found["links"], "to", "DRAM");
+    assert_eq!(said(written, &["bytes", "from"]), json!([303_704_704, "L2"]));
     // 17 instructions were executed, and warps were sampled at one behind them.
-    let instructions = found["instructions"].as_array().unwrap();
-    assert_eq!(instructions.len(), 18);
-    let sum = |field: &str| -> u64 { instructions.iter().filter_map(|of| of[field].as_u64()).sum() };
+    assert_eq!(list(&found["instructions"]).len(), 18);
+    let sum = |entries: &Value, field: &str| -> u64 { list(entries).filter_map(|of| of[field].as_u64()).sum() };
     // Their sums are the launch's own values.
-    assert_eq!(
-        (sum("executed"), sum("threads"), sum("samples")),
-        (35_094_528, 1_123_024_896, 48_443)
-    );
-    assert_eq!(found["rules"].as_array().unwrap().len(), 7);
+    let sums = ["executed", "threads", "samples"].map(|field| sum(&found["instructions"], field));
+    assert_eq!(sums, [35_094_528, 1_123_024_896, 48_443]);
+    assert_eq!(list(&found["rules"]).len(), 7);
     let code = &found["code"];
     assert_eq!(code["machine_code_bytes"], 6912);
-    assert!(
-        code["ptx"]
-            .as_str()
-            .unwrap()
-            .contains(".visible .entry _Z13julia__5_6739"),
-        "{code}"
-    );
-    let opcodes: u64 = found["mix"]["opcodes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|of| of["executed"].as_u64())
-        .sum();
-    assert_eq!(opcodes, 35_094_528);
+    let ptx = code["ptx"].as_str().unwrap();
+    assert!(ptx.contains(".visible .entry _Z13julia__5_6739"), "{code}");
+    assert_eq!(sum(&found["mix"]["opcodes"], "executed"), 35_094_528);
 }
 
 #[test]
@@ -192,8 +142,7 @@ fn each_limiter_of_the_corpus_is_that_of_nvidias_rule() {
         let Some(report) = timeline(name) else { return };
         let found = analyze("profiled-kernel", &json!({"launch": launch}), &[&report]);
         assert_eq!(found["speed_of_light"]["limiter"], limiter, "{name} {launch}");
-        let rules = found["rules"].as_array().unwrap();
-        let rule = rules.iter().find(|rule| rule["rule"] == "SOLBottleneck").unwrap();
+        let rule = find(&found["rules"], "rule", "SOLBottleneck");
         assert_eq!(rule["title"], title, "{name} {launch}");
     }
 }

@@ -8,6 +8,8 @@ use flopwatch_model::RooflineSide;
 use serde_json::Value;
 
 use crate::captures::{analyze, timeline_at};
+use crate::program::stdout_of;
+use crate::result::list;
 
 /// What the toolchain has fetched of Nsight Compute; `None`, with the reason printed, where it has
 /// not.
@@ -22,12 +24,8 @@ pub(crate) fn folder(variable: &str) -> Option<std::path::PathBuf> {
 /// "The kernel achieved 12% of this device's fp32 peak performance and 3% of its fp64 peak
 /// performance", of the rule's own message.
 fn achieved(rules: &Value) -> (f64, f64) {
-    let rules = rules.as_array().unwrap();
-    let texts = rules.iter().filter_map(|rule| rule["text"].as_str());
-    let text = texts
-        .clone()
-        .find(|text| text.contains("fp32 peak performance"))
-        .unwrap();
+    let mut texts = list(rules).filter_map(|rule| rule["text"].as_str());
+    let text = texts.find(|text| text.contains("fp32 peak performance")).unwrap();
     let percent = |kind: &str| {
         let before = text.split(&format!("% of {kind}")).next().unwrap();
         before.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
@@ -49,7 +47,7 @@ fn the_share_of_the_peak_is_the_one_that_nvidias_rule_states() {
         let rules = &analyze("profiled-kernel", &Value::Null, &[&timeline])["rules"];
         let (fp32, fp64) = achieved(rules);
         let mut kinds = Vec::new();
-        for point in found["points"].as_array().unwrap() {
+        for point in list(&found["points"]) {
             let expected = match point["work"].as_str().unwrap() {
                 "fp32" => fp32,
                 "fp64" => fp64,
@@ -62,15 +60,18 @@ fn the_share_of_the_peak_is_the_one_that_nvidias_rule_states() {
                 (percent - expected).abs() <= 0.5,
                 "{name}: {percent} and {expected}: {point}"
             );
-            assert_eq!(
-                (&point["work_defined_by"], &point["bytes_defined_by"]),
-                (&"report".into(), &"report".into())
-            );
+            assert_eq!(point["work_defined_by"], "report");
+            assert_eq!(point["bytes_defined_by"], "report");
             println!("{name}: {} {percent:.2} %, NVIDIA's rule {expected} %", point["work"]);
             kinds.push(point["work"].as_str().unwrap().to_owned());
         }
         assert!(kinds.iter().any(|kind| kind == "fp32"), "{name}: {kinds:?}");
     }
+}
+
+/// What `ncu --import` prints of a report.
+pub(crate) fn imported(ncu: &Path, report: &Path, arguments: &[&str]) -> Vec<u8> {
+    stdout_of(Command::new(ncu).arg("--import").arg(report).args(arguments))
 }
 
 /// Labels of roofs and points with the metrics of each, in the order that ncu prints.
@@ -83,13 +84,8 @@ fn printed(ncu: &Path, report: &Path) -> Vec<(String, Vec<String>)> {
         "--print-metric-name",
         "name",
     ];
-    let ran = Command::new(ncu)
-        .arg("--import")
-        .arg(report)
-        .args(arguments)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let text = imported(ncu, report, &arguments);
+    let text = String::from_utf8_lossy(&text);
     let chart = text
         .split("Table Name : Floating Point Operations Roofline")
         .nth(1)

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use flopwatch_model::Timeline;
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};
-use crate::rooflines::folder;
+use crate::result::list;
+use crate::rooflines::{folder, imported};
 
 /// Samples, executed instructions and threads.
 type Sums = [u64; 3];
@@ -23,17 +23,9 @@ struct SourcePage {
 
 fn printed(ncu: &Path, report: &Path) -> SourcePage {
     let arguments = ["--page", "source", "--print-source", "cuda,sass", "--csv"];
-    let ran = Command::new(ncu)
-        .arg("--import")
-        .arg(report)
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(ran.status.success());
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(ran.stdout.as_slice());
+    let page = imported(ncu, report, &arguments);
+    let mut builder = csv::ReaderBuilder::new();
+    let mut reader = builder.has_headers(false).flexible(true).from_reader(page.as_slice());
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let head = records.iter().find(|record| &record[0] == "Line No").unwrap();
     let column = |name: &str| head.iter().position(|known| known == name).unwrap();
@@ -54,12 +46,9 @@ fn printed(ncu: &Path, report: &Path) -> SourcePage {
 
 /// The lines of a result with their sums.
 fn lines(found: &Value) -> BTreeMap<u64, Sums> {
-    let lines = found["source_lines"].as_array().unwrap().iter().map(|line| {
+    let lines = list(&found["source_lines"]).map(|line| {
         let number = |field: &str| line[field].as_u64().unwrap_or(0);
-        (
-            number("line"),
-            [number("samples"), number("executed"), number("threads")],
-        )
+        (number("line"), ["samples", "executed", "threads"].map(number))
     });
     lines.collect()
 }
@@ -102,7 +91,7 @@ fn each_line_has_the_sums_that_ncu_prints_for_its_instructions() {
         }
         let ours = lines(&found);
         assert_eq!(ours, expected, "{name}");
-        for line in found["source_lines"].as_array().unwrap() {
+        for line in list(&found["source_lines"]) {
             let text = &page.texts[&line["line"].as_u64().unwrap()];
             assert_eq!(line["text"].as_str().unwrap_or(text), text, "{name}");
         }

@@ -5,9 +5,10 @@ use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::{self, IterateBy, IterationOptions, IterationSource, Iterations};
 use flopwatch_measures::work::GpuWork;
 use flopwatch_model::Timeline;
+use serde_json::{Value, json};
 
-use crate::captures::{analyze, timeline, timeline_at};
-use crate::cases::case;
+use crate::captures::{analyze, timeline, timeline_of_case};
+use crate::result::{find, list, texts};
 
 fn found(timeline: &Timeline, by: IterateBy) -> Iterations {
     let options = IterationOptions {
@@ -102,22 +103,19 @@ fn nothing_that_repeats_is_made_up() {
     assert!(iterations.list.is_empty() && iterations.not_found.is_some());
 }
 
-fn critical_path(name: &str, parameters: &serde_json::Value) -> Option<serde_json::Value> {
-    let timeline = timeline(name)?;
-    Some(analyze("critical-path", parameters, &[&timeline]))
+fn critical_path(name: &str, parameters: &Value) -> Option<Value> {
+    Some(analyze("critical-path", parameters, &[&timeline(name)?]))
 }
 
-fn part(path: &serde_json::Value, part: &str) -> u64 {
-    let parts = path["parts"].as_array().unwrap();
-    let found = parts.iter().find(|share| share["part"] == part).unwrap();
-    found["time_ns"].as_u64().unwrap()
+fn part(path: &Value, part: &str) -> u64 {
+    find(&path["parts"], "part", part)["time_ns"].as_u64().unwrap()
 }
 
 /// HTA 0.5.0: launch 28 us and GPU 38 us on the path of 2,401 us; it counts the copy's 2 us as
 /// compute, and neither the 141 us of program code between operators nor the returns from waiting.
 #[test]
 fn the_path_of_an_event_wait_has_the_launches_and_kernels_that_hta_finds() {
-    let Some(path) = critical_path("hta/cuda_event_sync-event_sync_trace.json.gz", &serde_json::Value::Null) else {
+    let Some(path) = critical_path("hta/cuda_event_sync-event_sync_trace.json.gz", &Value::Null) else {
         return;
     };
     assert_eq!(path["verdict"], "cpu_bound");
@@ -131,14 +129,12 @@ fn the_path_of_an_event_wait_has_the_launches_and_kernels_that_hta_finds() {
 /// operators, which weighs nothing there.
 #[test]
 fn a_step_that_the_processor_bounds_is_explained_to_its_end() {
-    let parameters = serde_json::json!({"number": 5});
+    let parameters = json!({"number": 5});
     let Some(path) = critical_path("hta/nccl_parser_config-nccl_data.json.gz", &parameters) else {
         return;
     };
-    assert_eq!(
-        (path["verdict"].as_str(), part(&path, "cpu")),
-        (Some("cpu_bound"), 218_734_762)
-    );
+    assert_eq!(path["verdict"], "cpu_bound");
+    assert_eq!(part(&path, "cpu"), 218_734_762);
     assert_eq!(path["unexplained_ns"], 0);
 }
 
@@ -146,7 +142,7 @@ fn a_step_that_the_processor_bounds_is_explained_to_its_end() {
 /// another one.
 #[test]
 fn a_step_with_collectives_has_them_on_its_path() {
-    let parameters = serde_json::json!({"number": 1011});
+    let parameters = json!({"number": 1011});
     let Some(path) = critical_path("hta/trace_diff-control-control.json.gz", &parameters) else {
         return;
     };
@@ -158,11 +154,11 @@ fn a_step_with_collectives_has_them_on_its_path() {
 /// The step is marked in another process number than the one that its operators carry.
 #[test]
 fn a_step_of_another_process_takes_the_process_that_launches() {
-    let Some(path) = critical_path("hta/triton_example-triton_example.json.gz", &serde_json::Value::Null) else {
+    let Some(path) = critical_path("hta/triton_example-triton_example.json.gz", &Value::Null) else {
         return;
     };
     assert!(path["path_ns"].as_u64().unwrap() > 1_386_000);
-    assert!(!path["cautions"].as_array().unwrap().is_empty());
+    assert!(list(&path["cautions"]).len() > 0);
 }
 
 /// BERT-small on an H100, in BF16. A product of 141 x 512 by 512 x 512 is 2 * 141 * 512 * 512
@@ -172,19 +168,13 @@ fn matrix_products_of_a_transformer_count_once_with_their_shapes() {
     let Some(timeline) = timeline("tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz") else {
         return;
     };
-    let parameters = serde_json::json!({"whole": true, "peak_tflops": 989});
+    let parameters = json!({"whole": true, "peak_tflops": 989});
     let mfu = analyze("mfu", &parameters, &[&timeline]);
     assert_eq!(mfu["flops_source"], "operators");
-    let rows = mfu["rows"].as_array().unwrap();
-    assert!(rows.iter().all(|row| row["name"] != "aten::linear"));
-    let product = rows
-        .iter()
-        .find(|row| row["shapes"] == "[[512],[141,512],[512,512],[],[]]")
-        .unwrap();
-    assert_eq!(
-        (product["name"].as_str(), product["element_type"].as_str()),
-        (Some("aten::addmm"), Some("bf16"))
-    );
+    assert!(!texts(&mfu["rows"], "name").contains(&"aten::linear"));
+    let product = find(&mfu["rows"], "shapes", "[[512],[141,512],[512,512],[],[]]");
+    assert_eq!(product["name"], "aten::addmm");
+    assert_eq!(product["element_type"], "bf16");
     let calls = product["calls"].as_u64().unwrap();
     assert_eq!(product["flops"].as_u64(), Some(calls * 73_924_608));
     assert!((0.0..1.0).contains(&mfu["mfu_ratio"].as_f64().unwrap()));
@@ -221,12 +211,12 @@ fn utilisation_of_real_captures_is_that_of_their_shapes_by_hand() {
         ("tracelens-h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", qwen),
     ] {
         let Some(timeline) = timeline(name) else { continue };
-        let parameters = serde_json::json!({"whole": true, "peak_tflops": 989});
+        let parameters = json!({"whole": true, "peak_tflops": 989});
         let mfu = analyze("mfu", &parameters, &[&timeline]);
         assert_eq!(mfu["calls_without_shapes"], 0, "{name}");
         assert_eq!(mfu["flops"].as_u64(), Some(flops), "{name}");
         // The region is from the first to the last work of the one GPU.
-        let times = analyze("gpu-time", &serde_json::Value::Null, &[&timeline]);
+        let times = analyze("gpu-time", &Value::Null, &[&timeline]);
         let region = times["gpus"][0]["parts"]["window_ns"].as_u64().unwrap();
         assert_eq!(mfu["device_time_ns"], region, "{name}");
         let float = |value: u64| value.to_string().parse::<f64>().unwrap();
@@ -247,37 +237,25 @@ fn a_capture_of_tpus_without_steps_has_no_iterations_and_says_why() {
     let Some(timeline) = timeline("xprof/tpu_inference_2.xplane.pb") else {
         return;
     };
-    let iterations = analyze("iterations", &serde_json::json!({"by": "step"}), &[&timeline]);
+    let iterations = analyze("iterations", &json!({"by": "step"}), &[&timeline]);
     assert_eq!(iterations["iterations"], 0);
-    let reasons = iterations["not_captured"].as_array().unwrap();
-    assert!(
-        reasons.iter().any(|missing| missing["what"] == "iterations"),
-        "{reasons:?}"
-    );
-    assert!(
-        reasons
-            .iter()
-            .any(|missing| missing["what"] == "GPU time of iterations"),
-        "{reasons:?}"
-    );
+    for what in ["iterations", "GPU time of iterations"] {
+        find(&iterations["not_captured"], "what", what);
+    }
 }
 
 /// A stream waits for an event that had happened 650 us before; the host's work is what its kernel
 /// waited for.
 #[test]
 fn a_stream_waits_for_the_event_that_the_trace_names() {
-    let Some(file) = case("wait_for_an_event_of_another_stream.json") else {
+    let Some(timeline) = timeline_of_case("wait_for_an_event_of_another_stream.json") else {
         return;
     };
-    let timeline = timeline_at(&file);
-    let path = analyze("critical-path", &serde_json::Value::Null, &[&timeline]);
+    let path = analyze("critical-path", &Value::Null, &[&timeline]);
     assert_eq!(path["verdict"], "cpu_bound", "{path}");
-    assert_eq!(
-        (part(&path, "cpu"), path["path_ns"].as_u64()),
-        (690_000, Some(1_010_000))
-    );
-    let names = path["names"].as_array().unwrap();
-    assert!(names.iter().all(|name| name["name"] != "matmul_s3"), "{path}");
+    assert_eq!(part(&path, "cpu"), 690_000);
+    assert_eq!(path["path_ns"], 1_010_000);
+    assert!(!texts(&path["names"], "name").contains(&"matmul_s3"), "{path}");
     assert!(!path["cautions"].to_string().contains("guess"), "{path}");
 }
 

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};
+use crate::result::{find, list, numbers, said};
 
 const CONTROL: &str = "hta/trace_diff-control-control.json.gz";
 const NCCL: &str = "hta/nccl_parser_config-nccl_data.json.gz";
@@ -62,9 +63,8 @@ fn the_parts_of_the_time_equal_the_golden_figures_to_the_nanosecond() {
             return;
         };
         let times = analyze("gpu-time", &Value::Null, &[&timeline]);
-        let gpus = times["gpus"].as_array().unwrap();
-        assert_eq!(gpus.len(), 1, "{name}");
-        assert_eq!(parts(&gpus[0]), *expected, "{name}");
+        assert_eq!(list(&times["gpus"]).len(), 1, "{name}");
+        assert_eq!(parts(&times["gpus"][0]), *expected, "{name}");
         assert_eq!(expected[1..].iter().sum::<u64>(), expected[0], "{name}");
         let overlap = analyze("overlap", &Value::Null, &[&timeline]);
         let ratio = overlap["gpus"][0]["communication_under_compute_ratio"].as_f64();
@@ -87,11 +87,8 @@ fn combinations_of_kinds_of_work_equal_those_of_holistic_trace_analysis() {
             return;
         };
         let overlap = analyze("overlap", &Value::Null, &[&timeline]);
-        let mixes = overlap["gpus"][0]["mixes"].as_array().unwrap();
-        let found: Vec<u64> = mixes
-            .iter()
-            .map(|mix| mix["time_ns"].as_u64().unwrap() / 1000)
-            .collect();
+        let found = numbers(&overlap["gpus"][0]["mixes"], "time_ns").into_iter();
+        let found: Vec<u64> = found.map(|ns| ns / 1000).collect();
         assert_eq!(found, expected, "{name}");
     }
 }
@@ -105,11 +102,8 @@ fn the_parts_of_the_time_equal_the_table_of_tracelens() {
         return;
     };
     let times = analyze("gpu-time", &Value::Null, &[&timeline]);
-    let [window, compute, communication, memory, idle] = parts(&times["gpus"][0]);
-    assert_eq!(
-        [window, compute, communication, memory, idle],
-        [3_907_825, 307_197, 0, 2240, 3_598_388]
-    );
+    let expected = [3_907_825, 307_197, 0, 2240, 3_598_388];
+    assert_eq!(parts(&times["gpus"][0]), expected);
 }
 
 #[test]
@@ -118,36 +112,20 @@ fn names_of_each_class_equal_those_of_holistic_trace_analysis() {
         return;
     };
     let types = analyze("kernel-types", &json!({"limit": 5}), &[&timeline]);
-    let classes = types["classes"].as_array().unwrap();
-    let communication = &classes[1];
+    let communication = &types["classes"][1];
     assert_eq!(communication["class"], "communication");
-    let found: Vec<(f64, u64, u64, f64)> = communication["names"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|name| {
-            let number = |field: &str| name[field].as_u64().unwrap() / 1000;
-            let deviation = name["deviation_ns"].as_f64().unwrap() / 1000.0;
-            (
-                name["mean_ns"].as_f64().unwrap() / 1000.0,
-                number("sum_ns"),
-                number("max_ns"),
-                deviation,
-            )
-        })
-        .collect();
     let expected = [
         (3_110.833_333, 130_655, 12_621, 3_787.544_625),
         (1_826.666_667, 32_880, 4796, 1_568.384_444),
     ];
-    for (found, expected) in found.iter().zip(expected) {
-        assert!(
-            (found.0 - expected.0).abs() < 1e-6 && (found.3 - expected.3).abs() < 1e-6,
-            "{found:?}"
-        );
-        assert_eq!((found.1, found.2), (expected.1, expected.2));
+    assert_eq!(list(&communication["names"]).len(), expected.len());
+    for (name, (mean, sum, max, deviation)) in list(&communication["names"]).zip(expected) {
+        let us = |field: &str| name[field].as_f64().unwrap() / 1000.0;
+        let is_near = (us("mean_ns") - mean).abs() < 1e-6 && (us("deviation_ns") - deviation).abs() < 1e-6;
+        assert!(is_near, "{name}");
+        let whole = ["sum_ns", "max_ns"].map(|field| name[field].as_u64().unwrap() / 1000);
+        assert_eq!(whole, [sum, max]);
     }
-    assert_eq!(found.len(), expected.len());
 }
 
 /// HolisticTraceAnalysis's `get_cuda_kernel_launch_stats`: rows; sum and maximum of `cpu_duration`,
@@ -190,6 +168,12 @@ fn launches_equal_those_of_holistic_trace_analysis() {
     }
 }
 
+/// What a result says of the stream of this number.
+fn of_stream(result: &Value, stream: u64) -> &Value {
+    let is_it = |one: &&Value| one["stream"]["stream"] == stream;
+    list(&result["streams"]).find(is_it).unwrap()
+}
+
 /// HolisticTraceAnalysis's `get_queue_length_summary`: stream, changes, mean over the changes,
 /// maximum. Its order of changes within one microsecond is that of an unstable sort, so that its
 /// means are not exact.
@@ -218,16 +202,9 @@ fn lengths_of_queues_equal_those_of_holistic_trace_analysis() {
         };
         let found = analyze("queue-length", &Value::Null, &[&timeline]);
         for (stream, changes, mean, max) in expected {
-            let streams = found["streams"].as_array().unwrap();
-            let queue = streams
-                .iter()
-                .find(|queue| queue["stream"]["stream"] == stream)
-                .unwrap();
-            assert_eq!(
-                (queue["gpu_ops"].as_u64().unwrap() * 2, queue["max"].as_u64().unwrap()),
-                (changes, max),
-                "{name} {stream}"
-            );
+            let queue = of_stream(&found, stream);
+            let counts = said(queue, &["gpu_ops", "max"]);
+            assert_eq!(counts, json!([changes / 2, max]), "{name} {stream}");
             let found = queue["mean_at_changes"].as_f64().unwrap();
             assert!((found - mean).abs() < 0.05, "{name} {stream}: {found} is not {mean}");
         }
@@ -241,10 +218,8 @@ fn launches_of_two_processes_are_joined_within_each() {
         return;
     };
     let found = analyze("launches", &json!({"include_memory": false}), &[&timeline]);
-    assert_eq!(
-        (&found["coverage"]["joined"], &found["coverage"]["gpu_ops"]),
-        (&json!(3986), &json!(4010))
-    );
+    let coverage = said(&found["coverage"], &["joined", "gpu_ops"]);
+    assert_eq!(coverage, json!([3986, 4010]));
 }
 
 /// HolisticTraceAnalysis's `get_idle_time_breakdown`: stream; host wait, kernel wait and other in
@@ -276,24 +251,17 @@ fn classes_of_idle_time_equal_those_of_holistic_trace_analysis() {
             return;
         };
         let idle = analyze("idle", &Value::Null, &[&timeline]);
-        let streams = idle["streams"].as_array().unwrap();
-        assert_eq!(streams.len(), expected.len(), "{name}");
+        assert_eq!(list(&idle["streams"]).len(), expected.len(), "{name}");
         for (stream, expected) in expected {
-            let found = streams
-                .iter()
-                .find(|found| found["stream"]["stream"] == *stream)
-                .unwrap();
+            let found = of_stream(&idle, *stream);
             let times = [0, 1, 2].map(|class: usize| found["classes"][class]["idle_ns"].as_u64().unwrap() / 1000);
             assert_eq!(times, *expected, "{name} {stream}");
         }
         // The gaps of the GPU are its idle time.
         let times = analyze("gpu-time", &Value::Null, &[&timeline]);
-        assert_eq!(
-            idle["gpus"][0]["idle_ns"], times["gpus"][0]["parts"]["idle_ns"],
-            "{name}"
-        );
-        let gap = &idle["gaps"][0];
-        assert_eq!(gap["idle_ns"], times["gpus"][0]["longest_idle_ns"], "{name}");
+        let gpu = &times["gpus"][0];
+        assert_eq!(idle["gpus"][0]["idle_ns"], gpu["parts"]["idle_ns"], "{name}");
+        assert_eq!(idle["gaps"][0]["idle_ns"], gpu["longest_idle_ns"], "{name}");
     }
 }
 
@@ -303,41 +271,29 @@ fn parts_add_up_in_a_capture_of_two_gpus() {
         return;
     };
     let times = analyze("gpu-time", &Value::Null, &[&timeline]);
-    let gpus = times["gpus"].as_array().unwrap();
-    assert_eq!(gpus.len(), 2);
-    for gpu in gpus {
+    assert_eq!(list(&times["gpus"]).len(), 2);
+    for gpu in list(&times["gpus"]) {
         let [window, compute, communication, memory, idle] = parts(gpu);
         assert_eq!(compute + communication + memory + idle, window);
     }
     let idle = analyze("idle", &Value::Null, &[&timeline]);
-    for gpu in idle["gpus"].as_array().unwrap() {
-        let sum = |list: &str| -> u64 {
-            let list = gpu[list].as_array().unwrap();
-            list.iter().map(|part| part["idle_ns"].as_u64().unwrap()).sum()
-        };
-        assert_eq!(sum("classes"), gpu["idle_ns"].as_u64().unwrap());
-        assert_eq!(sum("host_wait_causes"), gpu["classes"][0]["idle_ns"].as_u64().unwrap());
+    for gpu in list(&idle["gpus"]) {
+        let sum = |list: &str| numbers(&gpu[list], "idle_ns").iter().sum::<u64>();
+        assert_eq!(gpu["idle_ns"], sum("classes"));
+        assert_eq!(gpu["classes"][0]["idle_ns"], sum("host_wait_causes"));
     }
     let over_time = analyze("utilization", &json!({"bins": 50}), &[&timeline]);
-    let busy: u64 = over_time["gpus"][0]["busy_ns"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|ns| ns.as_u64().unwrap())
-        .sum();
-    assert_eq!(busy, gpus[0]["busy_ns"].as_u64().unwrap());
+    let busy = list(&over_time["gpus"][0]["busy_ns"]).map(|ns| ns.as_u64().unwrap());
+    assert_eq!(times["gpus"][0]["busy_ns"], busy.sum::<u64>());
     let both = analyze("cpu-gpu", &Value::Null, &[&timeline]);
     let of = |field: &str| both[field].as_u64().unwrap();
-    assert_eq!(
-        of("cpu_only_ns") + of("overlap_ns") + of("gpu_only_ns") + of("neither_ns"),
-        of("total_ns")
-    );
+    let all = ["cpu_only_ns", "overlap_ns", "gpu_only_ns", "neither_ns"].map(of);
+    assert_eq!(both["total_ns"], all.iter().sum::<u64>());
     // By SQL: 32 calls of aten::cat, each with an op_id of its own, launch two.
     let parameters = json!({"min_length": 2, "under": "aten::cat"});
     let patterns = analyze("launch-patterns", &parameters, &[&timeline]);
-    let mut patterns = patterns["patterns"].as_array().unwrap().iter();
-    let cat = patterns.find(|pattern| pattern["name"] == "aten::cat").unwrap();
-    assert_eq!((&cat["count"], &cat["length"]), (&json!(32), &json!(2)));
+    let cat = find(&patterns["patterns"], "name", "aten::cat");
+    assert_eq!(said(cat, &["count", "length"]), json!([32, 2]));
 }
 
 /// HolisticTraceAnalysis 0.5.0 (pandas 2.2) `get_frequent_cuda_kernel_sequences(operator_name)`:
@@ -364,8 +320,7 @@ fn frequent_sequences_equal_those_of_holistic_trace_analysis() {
     }
     // Without a name the passes are found as well.
     let found = analyze("launch-patterns", &json!({"limit": 1000}), &[&timeline]);
-    let mut patterns = found["patterns"].as_array().unwrap().iter();
-    assert!(patterns.any(|pattern| pattern["name"] == "## forward ##"), "{found}");
+    find(&found["patterns"], "name", "## forward ##");
 }
 
 /// Kind, copies, bytes, and time in ns in which at least one ran, from the events of the trace by a
@@ -378,19 +333,15 @@ fn rates_of_copies_are_bytes_by_time() {
         return;
     };
     let found = analyze("utilization", &Value::Null, &[&timeline]);
-    let kinds = found["copies"].as_array().unwrap();
     for (kind, copies, bytes, busy, giga) in [
         ("cuda_memcpy_h2d", 150, 423_923_260_u64, 50_656_000_u64, 8.37),
         ("cuda_memcpy_d2h", 60, 100_896, 107_000, 0.94),
         ("cuda_memcpy_d2d", 18, 1_821_299_360, 2_735_000, 665.92),
         ("cuda_memset", 654, 76_353_248, 1_256_000, 60.79),
     ] {
-        let row = kinds.iter().find(|row| row["category"] == kind).unwrap();
-        assert_eq!(
-            (&row["copies"], &row["bytes"], &row["busy_ns"]),
-            (&json!(copies), &json!(bytes), &json!(busy)),
-            "{kind}"
-        );
+        let row = find(&found["copies"], "category", kind);
+        let sums = said(row, &["copies", "bytes", "busy_ns"]);
+        assert_eq!(sums, json!([copies, bytes, busy]), "{kind}");
         let rate = row["bytes_per_second"].as_f64().unwrap() / 1e9;
         assert!((rate - giga).abs() < 0.01, "{kind}: {rate}");
     }

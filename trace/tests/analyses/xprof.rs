@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};
 use crate::hlo::{mib, number};
-use crate::jax::{fresh, python_with, script};
+use crate::jax::{fresh, script};
 use crate::memory::pool;
 use crate::nsys;
+use crate::program::{python_with, stdout_of};
+use crate::result::find;
 
 const GPU: &str = "tracelens-jax/jax_conv_minimal_08.xplane.pb";
 const TPU: &str = "xprof/tpu_inference_2.xplane.pb";
@@ -21,13 +23,8 @@ const TPU: &str = "xprof/tpu_inference_2.xplane.pb";
 /// What XProf says of a profile; `None`, with the reason printed, where there is no XProf.
 pub(crate) fn xprof(profile: &Path) -> Option<Value> {
     let python = python_with("xprof")?;
-    let output = Command::new(python)
-        .arg(script("xprof_says.py"))
-        .arg(profile)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let said = stdout_of(Command::new(python).arg(script("xprof_says.py")).arg(profile));
+    let said: Value = serde_json::from_slice(&said).unwrap();
     Some(said[0].clone())
 }
 
@@ -105,27 +102,19 @@ fn operations_of_gpus_are_those_of_xprof() {
     assert_eq!(list(&said["operations"]).len(), list(&ours["rows"]).len());
     for theirs in list(&said["operations"]) {
         let row = row(&ours, theirs);
-        assert_eq!(
-            json!(ns(&theirs["total_time"]).round()),
-            json!(row["total_ns"].as_f64()),
-            "{theirs}"
-        );
-        assert_eq!(
-            json!(ns(&theirs["total_self_time"]).round()),
-            json!(row["self_ns"].as_f64()),
-            "{theirs}"
-        );
+        for (time, figure) in [("total_time", "total_ns"), ("total_self_time", "self_ns")] {
+            let told = json!(ns(&theirs[time]).round());
+            assert_eq!(told, json!(row[figure].as_f64()), "{theirs}");
+        }
         // XProf counts kernels: a run of the convolution is two.
         assert_eq!(theirs["occurrences"].as_f64(), row["events"].as_f64(), "{theirs}");
     }
     work_is_equal(&ours, &said);
     // So its rate of the convolution is that of 79 convolutions; 40 ran.
-    let theirs = list(&said["operations"])
-        .iter()
-        .find(|one| one["hlo_op_name"] == "cudnn-conv.1")
-        .unwrap();
+    let theirs = find(&said["operations"], "hlo_op_name", "cudnn-conv.1");
     let row = row(&ours, theirs);
-    assert_eq!((&row["occurrences"], &row["events"]), (&json!(40), &json!(79)));
+    assert_eq!(row["occurrences"], 40);
+    assert_eq!(row["events"], 79);
     let rate = theirs["model_flop_rate"].as_f64().unwrap() * 1e9 * 40.0 / 79.0;
     assert!(near(row["flops_per_second"].as_f64().unwrap(), rate, 1e-6));
     programs_and_framework_are_equal(&ours, &said, |ours, theirs| ours == theirs);

@@ -6,12 +6,12 @@ mod nsys;
 
 use flopwatch_analysis::export::{ExportFormat, Table};
 use flopwatch_model::{Capture, Category, ColumnId, Event, Events, Row, Timeline, Track};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
 use proptest::prelude::*;
 
 use self::kineto::OPERATORS;
 use self::nsys::{STRINGS, export, kernels};
+use crate::capture::timeline_of;
 use crate::export::{Export, Schema};
 use crate::kineto::{document, read_text};
 use crate::properties::with_ties_in_order;
@@ -26,11 +26,13 @@ pub(crate) fn texts(events: &Events, id: ColumnId) -> Vec<Option<&str>> {
 }
 
 /// Writes a timeline and reads it back: nothing is lost.
-pub(crate) fn through_a_file(timeline: &Timeline) {
+pub(crate) fn through_a_file(timeline: &Timeline) -> Timeline {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.h5");
     timeline_file::write(timeline, &path).unwrap();
-    assert_eq!(&timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+    let read = timeline_file::read(&path, &ReadLimits::default()).unwrap();
+    assert_eq!(&read, timeline);
+    read
 }
 
 #[test]
@@ -46,8 +48,7 @@ fn a_table_of_events_has_them_behind_its_other_columns() {
     let plain = Export::new(Schema::V2023, STRINGS).table("CUPTI_ACTIVITY_KIND_KERNEL", &kernels());
     let (heads, _) = csv(&plain.finish().timeline());
     assert_eq!((heads.len(), heads.last().map(String::as_str)), (36, Some("flops")));
-    let capture = read_text(&document(OPERATORS)).unwrap();
-    let (heads, lines) = csv(&transform(capture, TransformOptions::default()));
+    let (heads, lines) = csv(&timeline_of(read_text(&document(OPERATORS)).unwrap()));
     let at = |name: &str| heads.iter().position(|head| head == name).unwrap();
     let cell = |line: usize, name: &str| lines[line].get(at(name)).unwrap();
     assert!(at("input_shapes") > 35 && at("blocks_per_sm_milli") > 35);
@@ -86,7 +87,7 @@ fn with_texts(all: &[(u64, u32, u64)]) -> Timeline {
         rows: vec![row],
         ..Capture::default()
     };
-    transform(capture, TransformOptions::default())
+    timeline_of(capture)
 }
 
 proptest! {
@@ -146,33 +147,31 @@ fn a_damaged_list_of_texts_is_refused() {
         (&["", "b", "a"], "not sorted, each text once"),
         (&[], "the first text is not empty"),
     ];
-    for (texts, reason) in forged {
+    // A file without the list, and what is said of it.
+    let without = || {
         timeline_file::write(&timeline, &path).unwrap();
         let file = hdf5::File::open_rw(&path).unwrap();
         file.unlink(list).unwrap();
+        file
+    };
+    let refusal = |file: hdf5::File| {
+        file.close().unwrap();
+        let read = timeline_file::read(&path, &ReadLimits::default());
+        read.unwrap_err().to_string()
+    };
+    for (texts, reason) in forged {
+        let file = without();
         let texts: Vec<hdf5::types::VarLenUnicode> = texts.iter().map(|text| text.parse().unwrap()).collect();
         let builder = file.new_dataset_builder();
         if texts.is_empty() {
-            builder
-                .empty::<hdf5::types::VarLenUnicode>()
-                .shape(0)
-                .create(list)
-                .unwrap();
+            let builder = builder.empty::<hdf5::types::VarLenUnicode>();
+            builder.shape(0).create(list).unwrap();
         } else {
             builder.chunk(texts.len()).with_data(&texts).create(list).unwrap();
         }
-        file.close().unwrap();
-        let error = timeline_file::read(&path, &ReadLimits::default())
-            .unwrap_err()
-            .to_string();
+        let error = refusal(file);
         assert!(error.contains(list) && error.contains(reason), "{error}");
     }
-    timeline_file::write(&timeline, &path).unwrap();
-    let file = hdf5::File::open_rw(&path).unwrap();
-    file.unlink(list).unwrap();
-    file.close().unwrap();
-    let error = timeline_file::read(&path, &ReadLimits::default())
-        .unwrap_err()
-        .to_string();
+    let error = refusal(without());
     assert!(error.contains("has no dataset nvtx_range.range_category"), "{error}");
 }

@@ -5,19 +5,14 @@ use std::path::Path;
 
 use flopwatch_model::{Category, Events, Timeline};
 use flopwatch_summary::summarise;
-use flopwatch_trace::transform::{TransformOptions, transform};
-use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};
+use flopwatch_trace::{ReadLimits, nsys_hdf};
 
+use crate::capture::published;
+use crate::columns::through_a_file;
 use crate::nsys;
 
 pub(crate) fn timeline_of(export: &Path) -> Timeline {
-    let capture = nsys_hdf::read(export, &ReadLimits::default()).unwrap();
-    transform(
-        capture,
-        TransformOptions {
-            session_id: "c0ffee00".to_owned(),
-        },
-    )
+    published(nsys_hdf::read(export, &ReadLimits::default()).unwrap())
 }
 
 fn count(timeline: &Timeline, categories: &[Category]) -> u64 {
@@ -53,11 +48,8 @@ fn the_corpus_counts_agree_with_its_readme() {
         let Some(export) = nsys::export(report) else { continue };
         let timeline = timeline_of(&export.path());
         let of_2022 = timeline.capture.source.tool_version.starts_with("2022");
-        let mpi = if report.contains("mpi_report") && of_2022 {
-            3004
-        } else {
-            0
-        };
+        let has_mpi = report.contains("mpi_report") && of_2022;
+        let mpi = if has_mpi { 3004 } else { 0 };
         let found = (
             count(&timeline, &[Category::CudaKernel]),
             count(&timeline, &Category::MEMCPY),
@@ -66,14 +58,8 @@ fn the_corpus_counts_agree_with_its_readme() {
             count(&timeline, &[Category::OsRuntime]),
         );
         assert_eq!(found, (kernels, copies, calls, ranges, os_calls), "{report}");
-        let file = export.path().with_extension("timeline.h5");
-        timeline_file::write(&timeline, &file).unwrap();
-        assert_eq!(
-            timeline_file::read(&file, &ReadLimits::default()).unwrap(),
-            timeline,
-            "{report}"
-        );
-        println!("{}", summarise(&timeline).render(3));
+        println!("{report}: {}", summarise(&timeline).render(3));
+        through_a_file(&timeline);
     }
 }
 
@@ -86,8 +72,6 @@ fn kernels_that_graphs_hide_are_not_captured_rather_than_zero() {
     assert!(summary.cuda_api.captured && summary.nvtx.captured && summary.os_runtime.captured);
     assert!(!summary.kernels.captured && !summary.memcpy_time.captured);
     let text = summary.render(5);
-    assert!(
-        text.contains("Not captured: Kernels, Whole CUDA graphs, Memory copies"),
-        "{text}"
-    );
+    let lacking = "Not captured: Kernels, Whole CUDA graphs, Memory copies";
+    assert!(text.contains(lacking), "{text}");
 }

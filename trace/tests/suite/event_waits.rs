@@ -4,6 +4,7 @@ use flopwatch_model::{Category, ColumnId, Events};
 use hdf5::H5Type as DeriveH5Type;
 use rusqlite::types::Value;
 
+use crate::capture::names;
 use crate::export::{Export, Schema, SqlCell, Synchronization, TableRow, global, table_row};
 
 const NONE: u32 = u32::MAX;
@@ -17,14 +18,7 @@ table_row!(Record {
     eventId: u32,
     eventSyncId: u32,
 });
-table_row!(Wait {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
+table_row!(Wait: work {
     syncType: u32,
     eventId: u32,
     eventSyncId: u32,
@@ -95,23 +89,12 @@ fn a_wait_names_the_stream_of_the_last_record_before_it_or_of_the_one_that_the_s
     assert!(capture.losses.list().is_empty(), "{:?}", capture.losses);
 }
 
-table_row!(NewWait {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
+table_row!(NewWait: work {
     deprecatedSyncType: u32,
     syncType: u32,
     eventId: u32,
     eventSyncId: u32,
 });
-
-fn names(events: &Events) -> Vec<&str> {
-    (0..events.len()).map(|at| events.name_of(at)).collect()
-}
 
 #[test]
 fn the_numbers_of_2024_and_of_2025_name_the_same_synchronisations() {

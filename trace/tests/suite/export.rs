@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_model::{Capture, Timeline};
 use flopwatch_trace::nsys_hdf::ReadError;
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_hdf, nsys_sqlite};
 use hdf5::types::{H5Type, TypeDescriptor, VarLenAscii};
 use hdf5::{File, FileBuilder, H5Type as DeriveH5Type};
 use rusqlite::Connection;
 use rusqlite::types::Value;
+
+use crate::capture::published;
 
 /// A row of a table as both containers hold it.
 pub(crate) trait TableRow: H5Type {
@@ -47,8 +48,20 @@ impl SqlCell for VarLenAscii {
     }
 }
 
-/// As the tables name their columns.
+/// As the tables name their columns. Rows of `work` begin with those of everything on a GPU.
 macro_rules! table_row {
+    ($name:ident: work { $($field:ident: $type:ty),* $(,)? }) => {
+        table_row!($name {
+            start: i64,
+            end: i64,
+            deviceId: u32,
+            contextId: u64,
+            streamId: u64,
+            correlationId: u32,
+            globalPid: u64,
+            $($field: $type),*
+        });
+    };
     ($name:ident { $($field:ident: $type:ty),* $(,)? }) => {
         #[derive(DeriveH5Type, Debug, Clone, Default)]
         #[repr(C)]
@@ -69,15 +82,8 @@ macro_rules! table_row {
 
 pub(crate) use table_row;
 
-table_row!(Kernel {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
+table_row!(Kernel: work {
     greenContextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
     demangledName: u64,
     shortName: u64,
     mangledName: u64,
@@ -92,40 +98,17 @@ table_row!(Kernel {
     dynamicSharedMemory: i32,
     graphNodeId: u64,
 });
-table_row!(Memcpy {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
+table_row!(Memcpy: work {
     greenContextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
     bytes: u64,
     copyKind: u64,
 });
-table_row!(Memset {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
+table_row!(Memset: work {
     greenContextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
     value: u32,
     bytes: u64,
 });
-table_row!(Synchronization {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
-    syncType: u32,
-});
+table_row!(Synchronization: work { syncType: u32 });
 table_row!(Runtime {
     start: i64,
     end: i64,
@@ -201,14 +184,7 @@ table_row!(Analysis {
     startTime: u64,
     stopTime: u64
 });
-table_row!(GraphTrace {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
+table_row!(GraphTrace: work {
     graphId: u32,
     graphExecId: u32,
 });
@@ -282,23 +258,15 @@ impl Export {
             ("EXPORT_SCHEMA_VERSION", version),
             ("EXPORT_HOST", "a-host-that-is-nobody's-business"),
         ];
-        let meta = meta.map(|(name, value)| NameValue {
-            name: text(name),
+        let strings = strings.iter().map(|(id, value)| StringId {
+            id: *id,
             value: text(value),
         });
-        let strings: Vec<StringId> = strings
-            .iter()
-            .map(|(id, value)| StringId {
-                id: *id,
-                value: text(value),
-            })
-            .collect();
-        export.table(table, &meta).table("StringIds", &strings).table(
-            "TARGET_INFO_SESSION_START_TIME",
-            &[SessionStart {
-                utcEpochNs: 1_700_000_000_000_000_000,
-            }],
-        )
+        let utc = 1_700_000_000_000_000_000;
+        export
+            .pairs(table, &meta)
+            .table("StringIds", &strings.collect::<Vec<StringId>>())
+            .table("TARGET_INFO_SESSION_START_TIME", &[SessionStart { utcEpochNs: utc }])
     }
 
     /// Adds a table, less the columns that this schema does not have yet.
@@ -362,11 +330,16 @@ impl Export {
 
     /// What the capture was asked for, as 2023 records it beside command line and environment.
     pub(crate) fn capture_options(self, options: &[(&str, &str)]) -> Self {
-        let rows = options.iter().map(|(name, value)| NameValue {
+        self.pairs("META_DATA_CAPTURE", options)
+    }
+
+    /// Adds a table of names and values.
+    pub(crate) fn pairs(self, table: &str, pairs: &[(&str, &str)]) -> Self {
+        let rows = pairs.iter().map(|(name, value)| NameValue {
             name: text(name),
             value: text(value),
         });
-        self.table("META_DATA_CAPTURE", &rows.collect::<Vec<NameValue>>())
+        self.table(table, &rows.collect::<Vec<NameValue>>())
     }
 
     /// Access to the file itself, for what no export holds.
@@ -419,11 +392,6 @@ impl Finished {
     }
 
     pub(crate) fn timeline(&self) -> Timeline {
-        transform(
-            self.read().unwrap(),
-            TransformOptions {
-                session_id: "c0ffee00".to_owned(),
-            },
-        )
+        published(self.read().unwrap())
     }
 }

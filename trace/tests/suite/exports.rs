@@ -1,7 +1,6 @@
 //! The forms for other programs hold what the timeline holds.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,14 +9,15 @@ use bytes::Bytes;
 use flopwatch_analysis::export::{ExportFormat, Table, export};
 use flopwatch_export::ExportCounts;
 use flopwatch_model::{Capture, Category, CounterSeries, Event, Events, Row, RowId, Timeline, Track};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read, timeline_file};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use serde_json::Value;
 
+use crate::capture::{read_as, timeline_of};
 use crate::export::Schema;
 use crate::nsys::corpus;
+use crate::program::{python_with, stdout_of};
 use crate::sample::sample;
 
 fn exported(timeline: &Timeline, format: ExportFormat, table: Table) -> (ExportCounts, Vec<u8>) {
@@ -70,7 +70,7 @@ fn crossing() -> Timeline {
         value: vec![0.1, f64::NAN, 250.0],
     };
     capture.add_counters(vec![series]);
-    transform(capture, TransformOptions::default())
+    timeline_of(capture)
 }
 
 fn tracks_of(trace: &Value, category: &str) -> Vec<u64> {
@@ -87,24 +87,18 @@ fn what_overlaps_gets_a_track_of_its_own_and_what_nests_does_not() {
     let ranges = tracks_of(&trace, "nvtx_range");
     // 0-100 holds 10-30 and 30-70; 50-150 crosses it.
     assert_eq!(ranges, [0, 0, 0, 1].map(|track| track + ranges[0]), "{trace}");
-    let names = trace["traceEvents"].as_array().unwrap().iter();
-    let names: BTreeSet<&str> = names
-        .filter(|event| event["name"] == "thread_name")
-        .filter_map(|event| event["args"]["name"].as_str())
-        .collect();
-    assert_eq!(
-        names,
-        BTreeSet::from(["a \"row\"", "a \"row\" (2)", "a \"row\": NVTX", "a \"row\": NVTX (2)"])
-    );
+    let events = trace["traceEvents"].as_array().unwrap().iter();
+    let named = events.filter(|event| event["name"] == "thread_name");
+    let names: BTreeSet<&str> = named.filter_map(|event| event["args"]["name"].as_str()).collect();
+    let expected = ["a \"row\"", "a \"row\" (2)", "a \"row\": NVTX", "a \"row\": NVTX (2)"];
+    assert_eq!(names, expected.into());
 }
 
 #[test]
 fn a_chrome_trace_of_ours_is_read_with_the_categories_that_it_has() {
     let timeline = crossing();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.json");
-    std::fs::write(&path, exported(&timeline, ExportFormat::Chrome, Table::Events).1).unwrap();
-    let again = read(&path, &ReadLimits::default()).unwrap();
+    let (_, text) = exported(&timeline, ExportFormat::Chrome, Table::Events);
+    let again = read_as("trace.json", text, |path| read(path, &ReadLimits::default())).unwrap();
     for category in [Category::CudaKernel, Category::NvtxRange] {
         let count = |events: &Events| events.len();
         let before = timeline.capture.events.get(&category).map(count);
@@ -117,12 +111,9 @@ fn a_chrome_trace_of_ours_is_read_with_the_categories_that_it_has() {
 #[test]
 fn times_and_names_of_a_chrome_trace_are_exact() {
     let trace = chrome(&crossing());
-    let event = trace["traceEvents"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|event| event["cat"] == "cuda_kernel" && event["ts"] == 0.012)
-        .unwrap();
+    let mut events = trace["traceEvents"].as_array().unwrap().iter();
+    let is_it = |event: &&Value| event["cat"] == "cuda_kernel" && event["ts"] == 0.012;
+    let event = events.find(is_it).unwrap();
     assert_eq!(event["dur"], 0.001);
     assert_eq!(event["name"], "a, \"b\"\n\u{1}ü");
     assert_eq!(event["args"]["stream"], 3);
@@ -163,15 +154,10 @@ fn the_columns_of_the_tables_are_documented_in_their_order() {
     for (table, lines) in [(Table::Events, 9), (Table::Samples, 3)] {
         let (heads, found) = heads(table);
         assert_eq!(found, lines);
-        let documented = heads
-            .iter()
-            .map(|head| format!("`{head}`"))
-            .collect::<Vec<String>>()
-            .join(", ");
-        assert!(
-            page.replace('\n', " ").contains(&documented),
-            "docs/formats.md lacks {documented}"
-        );
+        let documented: Vec<String> = heads.iter().map(|head| format!("`{head}`")).collect();
+        let documented = documented.join(", ");
+        let is_there = page.replace('\n', " ").contains(&documented);
+        assert!(is_there, "docs/formats.md lacks {documented}");
         let (_, bytes) = exported(&timeline, ExportFormat::Parquet, table);
         let parquet = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
         let schema = parquet.metadata().file_metadata().schema_descr_ptr();
@@ -194,27 +180,15 @@ fn an_empty_capture_gives_whole_files() {
     let (_, parquet) = exported(&timeline, ExportFormat::Parquet, Table::Events);
     let parquet = SerializedFileReader::new(Bytes::from(parquet)).unwrap();
     assert_eq!(parquet.metadata().num_row_groups(), 0);
-    assert_eq!(
-        exported(&timeline, ExportFormat::Perfetto, Table::Events).0,
-        ExportCounts::default()
-    );
-}
-
-/// A Python that reads all formats, or a printed reason to skip.
-fn python() -> Option<OsString> {
-    let needed = "import h5py, pyarrow.parquet, perfetto.protos.perfetto.trace.perfetto_trace_pb2";
-    let python = std::env::var_os("FLOPWATCH_PYTHON").unwrap_or_else(|| "python3".into());
-    let works = Command::new(&python).args(["-c", needed]).output();
-    if works.is_ok_and(|output| output.status.success()) {
-        return Some(python);
-    }
-    println!("skipped: no Python with h5py, pyarrow and perfetto (cargo xtask setup makes one)");
-    None
+    let (counts, _) = exported(&timeline, ExportFormat::Perfetto, Table::Events);
+    assert_eq!(counts, ExportCounts::default());
 }
 
 /// Holds what each format's own library reads against what h5py reads of the timeline file.
 fn all_hold_the_same(timeline: &Timeline) {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with("h5py pyarrow perfetto") else {
+        return;
+    };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("timeline.h5");
     timeline_file::write(timeline, &file).unwrap();
@@ -230,16 +204,11 @@ fn all_hold_the_same(timeline: &Timeline) {
         files.push(path);
     }
     let script: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent/exports.py");
-    let output = Command::new(python).arg(script).args(&files).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let sums: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let counted: u64 = sums["timeline"]
-        .as_object()
-        .unwrap()
-        .values()
-        .map(|of| of[0].as_u64().unwrap())
-        .sum();
-    assert_eq!(counted, timeline.total_events());
+    let sums = stdout_of(Command::new(python).arg(script).args(&files));
+    let sums: Value = serde_json::from_slice(&sums).unwrap();
+    let counts = sums["timeline"].as_object().unwrap().values();
+    let counts = counts.map(|of| of[0].as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), timeline.total_events());
     for format in ["table", "chrome", "parquet", "perfetto"] {
         assert_eq!(sums[format], sums["timeline"], "{format}");
     }
@@ -257,5 +226,5 @@ fn every_format_holds_the_events_of_a_capture_of_somebody_else() {
         return;
     };
     let capture = read(&path, &ReadLimits::default()).unwrap();
-    all_hold_the_same(&transform(capture, TransformOptions::default()));
+    all_hold_the_same(&timeline_of(capture));
 }

@@ -9,10 +9,11 @@ use flopwatch_model::{
 use flopwatch_summary::{Summary, summarise};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::timeline_file::{self, Failure, OpenError, WriteFailure};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};
 
-use crate::export::Schema;
+use crate::capture::{of_session, published, timeline_of};
+use crate::columns::through_a_file;
+use crate::export::{Schema, unlocked};
 use crate::limits::limited;
 use crate::sample::sample;
 
@@ -91,7 +92,7 @@ fn many(count: u32) -> Timeline {
         rows,
         ..Capture::default()
     };
-    transform(capture, TransformOptions::default())
+    timeline_of(capture)
 }
 
 #[test]
@@ -114,15 +115,7 @@ fn a_written_file_reads_back_as_it_was() {
     let export = sample(Schema::V2023, true);
     let mut capture = export.read().unwrap();
     capture.add_counters(vec![series("power_watts"), series("temperature_celsius")]);
-    let timeline = transform(
-        capture,
-        TransformOptions {
-            session_id: "0badcafe".to_owned(),
-        },
-    );
-    let path = export.beside("timeline.h5");
-    timeline_file::write(&timeline, &path).unwrap();
-    assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+    through_a_file(&published(capture));
 }
 
 #[test]
@@ -218,14 +211,11 @@ fn columns_that_only_some_sources_give_and_profiled_launches_read_back_too() {
         ],
         ..Capture::default()
     };
-    let timeline = transform(capture, TransformOptions::default());
+    let timeline = timeline_of(capture);
     let columns = &timeline.capture.events[&Category::CudaKernel].columns;
     let optional: Vec<ColumnId> = columns.iter().skip(10).map(|column| column.id).collect();
     assert_eq!(optional, [ColumnId::ExternalId, ColumnId::GraphNode]);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("timeline.h5");
-    timeline_file::write(&timeline, &path).unwrap();
-    assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+    through_a_file(&timeline);
 }
 
 #[test]
@@ -260,27 +250,20 @@ fn the_layout_is_the_documented_one() {
     let export = sample(Schema::V2022, false);
     let mut capture = export.read().unwrap();
     capture.add_counters(vec![series("power_watts")]);
-    let timeline = transform(
-        capture,
-        TransformOptions {
-            session_id: "0badcafe".to_owned(),
-        },
-    );
+    let timeline = published(capture);
     let path = export.beside("timeline.h5");
     timeline_file::write(&timeline, &path).unwrap();
 
-    let file = crate::export::unlocked().open(&path).unwrap();
+    let file = unlocked().open(&path).unwrap();
     let meta = file.group("meta").unwrap();
     let session: VarLenUnicode = meta.attr("session_id").unwrap().read_scalar().unwrap();
-    assert_eq!(session.as_str(), "0badcafe");
+    assert_eq!(session.as_str(), "c0ffee00");
     let unsigned = |size| TypeDescriptor::Unsigned(size);
     let stored = |attribute: &str| meta.attr(attribute).unwrap().dtype().unwrap().to_descriptor().unwrap();
     assert_eq!(stored("total_duration_ns"), unsigned(IntSize::U8));
     assert_eq!(stored("total_events"), unsigned(IntSize::U4));
-    assert_eq!(
-        meta.attr("total_events").unwrap().read_scalar::<u64>().unwrap(),
-        timeline.total_events()
-    );
+    let events: u64 = meta.attr("total_events").unwrap().read_scalar().unwrap();
+    assert_eq!(events, timeline.total_events());
 
     let categories = meta.dataset("categories").unwrap().read_raw::<VarLenUnicode>().unwrap();
     assert_eq!(categories.len(), timeline.capture.captured.len());
@@ -291,16 +274,11 @@ fn the_layout_is_the_documented_one() {
         assert!(start.read_raw::<u64>().unwrap().is_sorted(), "{category}");
         let names = file.dataset(&format!("names/{category}")).unwrap().size();
         let indices = group.dataset("name_idx").unwrap().read_raw::<u32>().unwrap();
-        assert!(
-            indices.into_iter().all(|name| usize::try_from(name).unwrap() < names),
-            "{category}"
-        );
+        let known = indices.into_iter().all(|name| usize::try_from(name).unwrap() < names);
+        assert!(known, "{category}");
         for column in ["duration_ns", "stream"] {
-            assert_eq!(
-                group.dataset(column).unwrap().size(),
-                start.size(),
-                "{category}/{column}"
-            );
+            let size = group.dataset(column).unwrap().size();
+            assert_eq!(size, start.size(), "{category}/{column}");
         }
     }
     for column in [
@@ -314,20 +292,13 @@ fn the_layout_is_the_documented_one() {
         "shared_static",
         "shared_dynamic",
     ] {
-        assert_eq!(
-            file.dataset(&format!("cuda_kernel/{column}")).unwrap().size(),
-            4,
-            "{column}"
-        );
+        let size = file.dataset(&format!("cuda_kernel/{column}")).unwrap().size();
+        assert_eq!(size, 4, "{column}");
     }
-    assert_eq!(
-        file.dataset("cuda_kernel/stream").unwrap().read_raw::<u16>().unwrap(),
-        [7, 7, 7, 300]
-    );
-    assert_eq!(
-        file.dataset("nvtx_range/stream").unwrap().read_raw::<u8>().unwrap(),
-        [0; 6]
-    );
+    let streams = file.dataset("cuda_kernel/stream").unwrap();
+    assert_eq!(streams.read_raw::<u16>().unwrap(), [7, 7, 7, 300]);
+    let none = file.dataset("nvtx_range/stream").unwrap();
+    assert_eq!(none.read_raw::<u8>().unwrap(), [0; 6]);
     assert!(file.link_exists("nvtx_range") && file.group("nvtx_range").unwrap().link_exists("color"));
     let value = file.dataset("counters/nvml/gpu0/power_watts/value").unwrap();
     assert_eq!(value.read_raw::<f64>().unwrap(), series("power_watts").value);
@@ -359,33 +330,23 @@ fn columns_widen_when_they_must_and_no_earlier() {
     for (count, stream, name) in cases {
         let timeline = many(count);
         timeline_file::write(&timeline, &path).unwrap();
-        let file = crate::export::unlocked().open(&path).unwrap();
+        let file = unlocked().open(&path).unwrap();
         for (column, size) in [("stream", stream), ("name_idx", name)] {
             let stored = file.dataset(&format!("cuda_memset/{column}")).unwrap().dtype().unwrap();
-            assert_eq!(
-                stored.to_descriptor().unwrap(),
-                TypeDescriptor::Unsigned(size),
-                "{count} {column}"
-            );
+            let stored = stored.to_descriptor().unwrap();
+            assert_eq!(stored, TypeDescriptor::Unsigned(size), "{count} {column}");
         }
         file.close().unwrap();
-        assert_eq!(
-            timeline_file::read(&path, &ReadLimits::default()).unwrap(),
-            timeline,
-            "{count}"
-        );
+        let read = timeline_file::read(&path, &ReadLimits::default()).unwrap();
+        assert_eq!(read, timeline, "{count}");
     }
 }
 
 #[test]
 fn an_empty_capture_is_a_file_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("empty.h5");
     let mut capture = Capture::default();
     capture.declare_captured([Category::CudaKernel]);
-    let timeline = transform(capture, TransformOptions::default());
-    timeline_file::write(&timeline, &path).unwrap();
-    assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+    through_a_file(&timeline_of(capture));
 }
 
 #[test]
@@ -398,30 +359,19 @@ fn a_failed_write_leaves_what_was_there() {
             device: name.to_owned(),
             ..series("power_watts")
         };
-        let timeline = transform(
-            Capture {
-                counters: vec![bad],
-                ..Capture::default()
-            },
-            TransformOptions::default(),
-        );
-        let error = timeline_file::write(&timeline, &path).unwrap_err();
+        let capture = Capture {
+            counters: vec![bad],
+            ..Capture::default()
+        };
+        let error = timeline_file::write(&timeline_of(capture), &path).unwrap_err();
         assert!(matches!(error.error, WriteFailure::Counter { .. }), "{name}");
     }
-    let nul = transform(
-        Capture::default(),
-        TransformOptions {
-            session_id: "a\0b".to_owned(),
-        },
-    );
+    let nul = of_session(Capture::default(), "a\0b");
     let error = timeline_file::write(&nul, &path).unwrap_err();
     assert!(matches!(error.error, WriteFailure::Hdf5(_)));
     assert_eq!(std::fs::read(&path).unwrap(), b"before");
-    assert_eq!(
-        std::fs::read_dir(folder.path()).unwrap().count(),
-        1,
-        "nothing is left beside it"
-    );
+    let files = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(files, 1, "nothing is left beside it");
     let nowhere = timeline_file::write(&many(1), &folder.path().join("missing/timeline.h5"));
     assert!(matches!(nowhere.unwrap_err().error, WriteFailure::Io(_)));
 }
@@ -432,7 +382,7 @@ fn a_file_that_contradicts_itself_is_refused() {
     let path = folder.path().join("forged.h5");
     let forged = |change: &dyn Fn(&hdf5::File)| {
         timeline_file::write(&many(10), &path).unwrap();
-        let file = crate::export::unlocked().open_rw(&path).unwrap();
+        let file = unlocked().open_rw(&path).unwrap();
         change(&file);
         file.close().unwrap();
         timeline_file::read(&path, &ReadLimits::default()).unwrap_err()

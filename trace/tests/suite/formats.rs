@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use flopwatch_model::{Events, RuleKind};
+use flopwatch_model::{Capture, Events, RuleKind};
 use flopwatch_trace::{Format, ReadError, ReadLimits, detect, ncu, read, timeline_file};
 
+use crate::capture::{counted, read_as};
 use crate::cases::case;
 use crate::export::Schema;
 use crate::limits::limited;
@@ -123,27 +124,25 @@ fn a_gzip_of_two_members_with_zeros_behind_them_is_whole() {
     let events: u64 = capture.events.values().map(Events::count).sum();
     assert_eq!((events, capture.losses.list()), (40, Vec::new()));
     // A profile of pprof is packed by the same programs.
-    let folder = tempfile::tempdir().unwrap();
-    let padded = folder.path().join("heap.pb.gz");
-    let mut bytes = kineto::gzip_of(pprof::profile());
-    bytes.resize(bytes.len() + 512, 0);
-    std::fs::write(&padded, bytes).unwrap();
-    assert!(read(&padded, &ReadLimits::default()).unwrap().stacks.is_some());
+    let mut padded = kineto::gzip_of(pprof::profile());
+    padded.resize(padded.len() + 512, 0);
+    let heap = read_as("heap.pb.gz", padded, |path| read(path, &ReadLimits::default()));
+    assert!(heap.unwrap().stacks.is_some());
+}
+
+/// What is read of a page that ncu writes as CSV.
+fn page(text: impl AsRef<[u8]>, limits: &ReadLimits) -> Result<Capture, String> {
+    read_as("page.csv", text, |path| ncu::read(path, limits))
 }
 
 #[test]
 fn a_details_page_becomes_profiles() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("details.csv");
-    std::fs::write(&path, details("gemm(float *)")).unwrap();
-    let capture = ncu::read(&path, &ReadLimits::default()).unwrap();
+    let capture = page(details("gemm(float *)"), &ReadLimits::default()).unwrap();
     let [profile] = capture.profiles.as_slice() else {
         panic!("one launch")
     };
-    assert_eq!(
-        (profile.name.as_str(), profile.process, profile.stream),
-        ("gemm(float *)", 6153, 7)
-    );
+    assert_eq!(profile.name, "gemm(float *)");
+    assert_eq!((profile.process, profile.stream), (6153, 7));
     assert_eq!((profile.block, profile.grid), ([256, 2, 1], [1024, 1, 1]));
     let metrics: Vec<_> = profile
         .metrics
@@ -160,54 +159,37 @@ fn a_details_page_becomes_profiles() {
         ("dram__bytes_read.sum", 2.33, "Mbyte"),
     ];
     assert_eq!(metrics, expected);
-    let lost: Vec<_> = capture
-        .losses
-        .list()
-        .into_iter()
-        .map(|drop| (drop.what, drop.count))
-        .collect();
-    assert_eq!(lost, [("values that are no numbers".to_owned(), 1)]);
+    assert_eq!(counted(&capture), [("values that are no numbers".to_owned(), 1)]);
     let [rule] = profile.rules.as_slice() else {
         panic!("one rule")
     };
-    assert_eq!(
-        (rule.rule.as_str(), rule.kind),
-        ("SOLBottleneck", RuleKind::Optimization)
-    );
+    assert_eq!(rule.rule, "SOLBottleneck");
+    assert_eq!(rule.kind, RuleKind::Optimization);
 }
 
 #[test]
 fn a_raw_page_becomes_profiles() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("raw.csv");
-    std::fs::write(&path, RAW).unwrap();
-    let capture = ncu::read(&path, &ReadLimits::default()).unwrap();
-    assert_eq!(
-        capture.profiles.iter().map(|profile| profile.id).collect::<Vec<_>>(),
-        [4, 5]
-    );
+    let capture = page(RAW, &ReadLimits::default()).unwrap();
+    let ids: Vec<_> = capture.profiles.iter().map(|profile| profile.id).collect();
+    assert_eq!(ids, [4, 5]);
     let profile = &capture.profiles[0];
-    assert_eq!(
-        (profile.device, profile.block, profile.grid),
-        (3, [64, 2, 1], [500, 0, 0])
-    );
+    assert_eq!(profile.device, 3);
+    assert_eq!((profile.block, profile.grid), ([64, 2, 1], [500, 0, 0]));
     let time = &profile.metrics["gpu__time_duration.sum"];
     assert_eq!((&time.value, time.unit.as_str()), (&1234.5.into(), "nsecond"));
     assert!(!profile.metrics.contains_key("smsp__none"), "not measured is not zero");
     assert_eq!(capture.losses.list(), []);
     for (content, says) in [("\"ID\",\"x\"\n", "no column of a metric"), ("x,y\n", "has no header")] {
-        std::fs::write(&path, content).unwrap();
-        let error = ncu::read(&path, &ReadLimits::default()).unwrap_err().to_string();
-        assert!(error.contains("raw.csv") && error.contains(says), "{error}");
+        let error = page(content, &ReadLimits::default()).unwrap_err();
+        assert!(error.contains("page.csv") && error.contains(says), "{error}");
     }
-    std::fs::write(&path, RAW).unwrap();
     for (limits, says) in [
         (limited(|of| of.max_text_bytes = 100), "100 bytes"),
         (limited(|of| of.max_events = 3), "3 metrics"),
         (limited(|of| of.max_rows = 1), "1 launches"),
         (limited(|of| of.max_string_bytes = 30), "30 bytes of strings"),
     ] {
-        let error = ncu::read(&path, &limits).unwrap_err().to_string();
-        assert!(error.contains("raw.csv") && error.contains(says), "{error}");
+        let error = page(RAW, &limits).unwrap_err();
+        assert!(error.contains("page.csv") && error.contains(says), "{error}");
     }
 }

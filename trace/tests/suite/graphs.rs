@@ -3,9 +3,9 @@
 
 use flopwatch_model::{Capture, Category, ColumnId, Timeline};
 use flopwatch_summary::summarise;
-use flopwatch_trace::transform::{TransformOptions, transform};
-use flopwatch_trace::{ReadLimits, timeline_file};
 
+use crate::capture::{names, published};
+use crate::columns::through_a_file;
 use crate::export::{Export, Finished, GraphTrace, Kernel, Memcpy, Runtime, Schema, global};
 
 const STRINGS: &[(i32, &str)] = &[(1, "cudaGraphLaunch_v10000"), (2, "copy_inputs(float*)")];
@@ -15,13 +15,6 @@ fn read(export: &Finished) -> Capture {
     let capture = export.read().unwrap();
     assert_eq!(export.read_sqlite().unwrap(), capture);
     capture
-}
-
-fn published(capture: Capture) -> Timeline {
-    let options = TransformOptions {
-        session_id: "c0ffee00".to_owned(),
-    };
-    transform(capture, options)
 }
 
 fn values(timeline: &Timeline, category: Category, id: ColumnId) -> Vec<u64> {
@@ -78,15 +71,12 @@ fn a_whole_graph_is_work_of_its_stream_with_its_numbers_and_its_launch() {
     let export = mixed().finish();
     let timeline = published(read(&export));
     let graphs = &timeline.capture.events[&Category::CudaGraph];
-    let names: Vec<&str> = (0..graphs.len()).map(|at| graphs.name_of(at)).collect();
-    assert_eq!(names, ["[CUDA graph 3 executable 4]", "[CUDA graph 3]"]);
+    assert_eq!(names(graphs), ["[CUDA graph 3 executable 4]", "[CUDA graph 3]"]);
     assert_eq!(graphs.duration_ns, [300, 150]);
     assert_eq!(values(&timeline, Category::CudaGraph, ColumnId::GraphId), [3, 3]);
     assert_eq!(values(&timeline, Category::CudaGraph, ColumnId::GraphExec), [4, 0]);
-    assert_eq!(
-        values(&timeline, Category::CudaGraph, ColumnId::Launch),
-        [0, u64::from(ColumnId::NO_LAUNCH)]
-    );
+    let launches = values(&timeline, Category::CudaGraph, ColumnId::Launch);
+    assert_eq!(launches, [0, u64::from(ColumnId::NO_LAUNCH)]);
     let row = timeline.row(graphs.row[0]).unwrap();
     assert_eq!((row.process, row.device, row.stream), (100, Some(0), Some(7)));
     assert_eq!(timeline.capture.events[&Category::CudaApi].names, ["cudaGraphLaunch"]);
@@ -99,9 +89,7 @@ fn a_whole_graph_is_work_of_its_stream_with_its_numbers_and_its_launch() {
     assert_eq!(summary.cuda_graphs.rows.len(), 2);
     // Whether graphs hold copies is not known.
     assert!(!summary.memcpy_time.captured && summary.kernels.captured);
-    let path = export.beside("graphs.timeline.h5");
-    timeline_file::write(&timeline, &path).unwrap();
-    assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+    through_a_file(&timeline);
 }
 
 #[test]
@@ -140,10 +128,8 @@ fn migrations_of_unified_memory_are_no_copies_and_no_work() {
     let migrations = &timeline.capture.events[&Category::CudaMigration];
     assert_eq!(migrations.start_ns, [100, 140, 160]);
     assert!(migrations.column(ColumnId::Launch).is_none());
-    assert_eq!(
-        values(&timeline, Category::CudaMigration, ColumnId::Bytes),
-        [4096, 4096, ColumnId::NO_SIZE]
-    );
+    let sizes = values(&timeline, Category::CudaMigration, ColumnId::Bytes);
+    assert_eq!(sizes, [4096, 4096, ColumnId::NO_SIZE]);
     assert_eq!(values(&timeline, Category::CudaMemcpyH2d, ColumnId::Bytes), [8]);
     assert!(!timeline.capture.events.contains_key(&Category::CudaMemcpyOther));
     let summary = summarise(&timeline);
@@ -152,9 +138,7 @@ fn migrations_of_unified_memory_are_no_copies_and_no_work() {
     assert_eq!(summary.memcpy_size.unknown, 1);
     assert_eq!((summary.launches.matched, summary.launches.unmatched), (0, 1));
     assert_eq!(summary.gpus[0].busy_ns, 10);
-    let path = export.beside("migrations.timeline.h5");
-    timeline_file::write(&timeline, &path).unwrap();
-    assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+    through_a_file(&timeline);
 }
 
 #[test]

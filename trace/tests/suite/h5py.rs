@@ -1,13 +1,12 @@
 //! The timeline file in the hands of its readers: h5py and h5dump.
-//!
-//! `FLOPWATCH_PYTHON` names a Python that has h5py; without it the one on the PATH is asked.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use flopwatch_trace::timeline_file;
 
+use crate::capture::names;
 use crate::export::Schema;
+use crate::program::{python_with, stdout_of};
 use crate::sample::sample;
 
 /// Reads every dataset and attribute and prints what the test compares.
@@ -32,35 +31,18 @@ with h5py.File(sys.argv[1], "r") as file:
     }))
 "#;
 
-/// A Python with h5py, or a printed reason to skip.
-fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("FLOPWATCH_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-    let works = Command::new(&python).args(["-c", "import h5py"]).output();
-    if works.is_ok_and(|output| output.status.success()) {
-        return Some(python);
-    }
-    println!("skipped: no Python with h5py on this machine (set FLOPWATCH_PYTHON to one)");
-    None
-}
-
 #[test]
 fn h5py_reads_every_dataset() {
-    let Some(python) = python() else { return };
+    let Some(python) = python_with("h5py") else { return };
     let export = sample(Schema::V2023, false);
     let timeline = export.timeline();
     let path = export.beside("timeline.h5");
     timeline_file::write(&timeline, &path).unwrap();
-    let output = Command::new(python).args(["-c", SCRIPT]).arg(&path).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let read = stdout_of(Command::new(python).args(["-c", SCRIPT]).arg(&path));
+    let read: serde_json::Value = serde_json::from_slice(&read).unwrap();
     let kernels = &timeline.capture.events[&flopwatch_model::Category::CudaKernel];
-    let names: Vec<&str> = (0..kernels.len()).map(|at| kernels.name_of(at)).collect();
-    let categories: Vec<&str> = timeline
-        .capture
-        .captured
-        .iter()
-        .map(|category| category.name())
-        .collect();
+    let captured = timeline.capture.captured.iter();
+    let categories: Vec<&str> = captured.map(|category| category.name()).collect();
     let expected = serde_json::json!({
         "datasets": read["datasets"],
         "session_id": "c0ffee00",
@@ -69,7 +51,7 @@ fn h5py_reads_every_dataset() {
         "start_ns": kernels.start_ns,
         "grid_x": [70_000, 70_000, 70_000, 70_000],
         "filters": ["gzip", true],
-        "names": names,
+        "names": names(kernels),
         "tiles": [4],
         "summary": timeline.total_events(),
     });
@@ -92,8 +74,7 @@ fn h5dump_reads_the_file() {
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        text.contains("H5T_STD_U64LE") && text.contains("(0): 1100, 1100, 2000, 2600"),
-        "{text}"
-    );
+    for part in ["H5T_STD_U64LE", "(0): 1100, 1100, 2000, 2600"] {
+        assert!(text.contains(part), "{text}");
+    }
 }

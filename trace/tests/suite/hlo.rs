@@ -5,18 +5,14 @@ use std::path::Path;
 use flopwatch_model::hlo::{self, HeapEventKind, ReadError};
 use flopwatch_trace::{Format, ReadLimits, detect, read};
 
-use crate::message::{self, Message};
+use crate::message::{Message, new};
 
 fn shape(element: u64, dimensions: &[u8]) -> Message {
-    message::new().number(2, element).bytes(3, dimensions)
+    new().number(2, element).bytes(3, dimensions)
 }
 
 fn instruction(name: &str, opcode: &str, id: u64, shape: &Message) -> Message {
-    message::new()
-        .text(1, name)
-        .text(2, opcode)
-        .message(3, shape)
-        .number(35, id)
+    new().text(1, name).text(2, opcode).message(3, shape).number(35, id)
 }
 
 /// `y = x · x` of a 2 × 2 matrix in a fusion, with a plan of its memory.
@@ -24,9 +20,9 @@ pub(crate) fn program(name: &str) -> Message {
     let matrix = shape(11, &[2, 2]);
     let dot = instruction("dot.2", "dot", 2, &matrix)
         .bytes(36, &[1, 1])
-        .message(30, &message::new().bytes(1, &[1]).bytes(2, &[0]))
-        .message(7, &message::new().text(2, "jit(f)/dot_general").number(15, 1));
-    let inside = message::new()
+        .message(30, &new().bytes(1, &[1]).bytes(2, &[0]))
+        .message(7, &new().text(2, "jit(f)/dot_general").number(15, 1));
+    let inside = new()
         .text(1, "fused")
         .message(2, &instruction("p.1", "parameter", 1, &matrix))
         .message(2, &dot)
@@ -36,42 +32,36 @@ pub(crate) fn program(name: &str) -> Message {
         .text(11, "kLoop")
         .bytes(36, &[3])
         .bytes(38, &[1]);
-    let main = message::new()
+    let main = new()
         .text(1, "main")
         .message(2, &instruction("x.3", "parameter", 3, &matrix))
         .message(2, &fusion)
         .number(5, 2)
         .number(6, 4);
-    let frames = message::new()
+    let frames = new()
         .text(1, "model.py")
         .text(2, "f")
-        .message(3, &message::new().number(1, 1).number(2, 1).number(3, 12))
-        .message(4, &message::new().number(1, 1));
-    let module = message::new()
+        .message(3, &new().number(1, 1).number(2, 1).number(3, 12))
+        .message(4, &new().number(1, 1));
+    let module = new()
         .text(1, name)
         .text(2, "main")
         .message(3, &inside)
         .message(3, &main)
         .number(5, 77)
         .number(6, 2)
-        .message(7, &message::new().message(1, &message::new().number(1, 2)))
+        .message(7, &new().message(1, &new().number(1, 2)))
         .message(17, &frames);
-    let buffer = message::new()
-        .number(1, 9)
-        .number(2, 16)
-        .message(3, &message::new().number(4, 4));
-    let allocation = message::new()
+    let buffer = new().number(1, 9).number(2, 16).message(3, &new().number(4, 4));
+    let allocation = new()
         .number(1, 0)
         .number(2, 16)
         .number(7, 1)
-        .message(9, &message::new().number(1, 9).number(3, 16));
-    let event = |kind| message::new().number(1, kind).number(2, 9).text(4, "fusion.4");
-    let trace = message::new().message(1, &event(0)).message(1, &event(1));
-    let plan = message::new()
-        .message(1, &buffer)
-        .message(3, &allocation)
-        .message(4, &trace);
-    message::new().message(1, &module).message(3, &plan)
+        .message(9, &new().number(1, 9).number(3, 16));
+    let event = |kind| new().number(1, kind).number(2, 9).text(4, "fusion.4");
+    let trace = new().message(1, &event(0)).message(1, &event(1));
+    let plan = new().message(1, &buffer).message(3, &allocation).message(4, &trace);
+    new().message(1, &module).message(3, &plan)
 }
 
 fn written(bytes: &[u8], look: impl FnOnce(&Path)) {
@@ -95,28 +85,18 @@ fn a_program_is_read_with_its_instructions_lines_and_memory() {
         let entry = module.entry_computation().unwrap();
         assert_eq!((entry.name.as_str(), entry.instructions.len()), ("main", 2));
         let fusion = module.instruction(4).unwrap();
-        assert_eq!(
-            (fusion.fusion_kind.as_str(), fusion.shape.to_string().as_str()),
-            ("kLoop", "f32[2,2]")
-        );
+        assert_eq!(fusion.fusion_kind, "kLoop");
+        assert_eq!(fusion.shape.to_string(), "f32[2,2]");
         let inside = module.computation(fusion.called[0]).unwrap();
         let dot = module.instruction(inside.root).unwrap();
         assert_eq!((dot.opcode.as_str(), &dot.contracting[..]), ("dot", &[1][..]));
         assert_eq!(dot.op_name, "jit(f)/dot_general");
-        let lines: Vec<_> = module.frames.stack(dot.stack_frame).collect();
-        assert_eq!(
-            lines,
-            [hlo::Frame {
-                file: "model.py",
-                function: "f",
-                line: 12
-            }]
-        );
+        let lines = module.frames.stack(dot.stack_frame);
+        let lines: Vec<_> = lines.map(|frame| (frame.file, frame.function, frame.line)).collect();
+        assert_eq!(lines, [("model.py", "f", 12)]);
         let buffers = module.buffers.unwrap();
-        assert_eq!(
-            (buffers.logical[0].bytes, buffers.allocations[0].assigned[0].buffer),
-            (16, 9)
-        );
+        assert_eq!(buffers.logical[0].bytes, 16);
+        assert_eq!(buffers.allocations[0].assigned[0].buffer, 9);
         let kinds: Vec<_> = buffers.traces[0].events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [HeapEventKind::Allocate, HeapEventKind::Free]);
     });
@@ -217,12 +197,10 @@ fn a_program_with_a_secret_is_refused() {
 fn shapes_in_shapes_without_end_are_refused() {
     let mut nested = shape(11, &[1]);
     for _ in 0..40 {
-        nested = message::new().number(2, 13).message(4, &nested);
+        nested = new().number(2, 13).message(4, &nested);
     }
-    let main = message::new()
-        .message(2, &instruction("t", "tuple", 1, &nested))
-        .number(5, 1);
-    let module = message::new().text(1, "m").text(2, "main").message(3, &main);
-    let error = hlo::read(&message::new().message(1, &module).0).unwrap_err();
+    let main = new().message(2, &instruction("t", "tuple", 1, &nested)).number(5, 1);
+    let module = new().text(1, "m").text(2, "main").message(3, &main);
+    let error = hlo::read(&new().message(1, &module).0).unwrap_err();
     assert!(matches!(error, ReadError::TooDeep { .. }), "{error}");
 }

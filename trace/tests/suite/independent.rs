@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use flopwatch_model::{Capture, Category, ColumnId, Values};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, kineto, nsys_hdf, nsys_report, nsys_sqlite, xplane};
 
+use crate::capture::timeline_of;
 use crate::nsys::{self, corpus};
 
 /// What a program of `tests/suite/independent` prints: group, what, value.
@@ -50,11 +50,8 @@ fn figures(capture: &Capture, asked: &Sums) -> Sums {
             return i128::from(capture.session_start_utc_ns.unwrap_or(0));
         }
         if group == "samples" {
-            return capture
-                .counters
-                .iter()
-                .map(|series| i128::try_from(series.value.len()).unwrap())
-                .sum();
+            let samples = capture.counters.iter().map(|series| series.value.len());
+            return i128::try_from(samples.sum::<usize>()).unwrap();
         }
         let category = Category::from_name(group).unwrap_or_else(|| panic!("no category {group}"));
         let Some(events) = capture.events.get(&category) else {
@@ -83,10 +80,8 @@ fn figures(capture: &Capture, asked: &Sums) -> Sums {
                     ColumnId::Color,
                     ColumnId::Cpu,
                 ];
-                let id = id
-                    .into_iter()
-                    .find(|id| id.name() == what)
-                    .unwrap_or_else(|| panic!("no column {what}"));
+                let id = id.into_iter().find(|id| id.name() == what);
+                let id = id.unwrap_or_else(|| panic!("no column {what}"));
                 events.column(id).map_or(0, |values| sum(id, values))
             }
         }
@@ -133,20 +128,11 @@ fn kineto_traces_of_the_corpus_hold_what_python_finds_in_them() {
         };
         let capture = kineto::read(&path, &ReadLimits::default()).unwrap();
         compare(&path, &capture, &expected);
-        let losses = capture
-            .losses
-            .list()
-            .into_iter()
-            .filter(|drop| drop.what != "instant events");
-        assert_eq!(losses.collect::<Vec<_>>(), [], "{trace}");
-        println!(
-            "{trace}: {} events",
-            expected
-                .iter()
-                .filter(|(key, _)| key.1 == "events")
-                .map(|(_, n)| n)
-                .sum::<i128>()
-        );
+        let mut losses = capture.losses.list();
+        losses.retain(|drop| drop.what != "instant events");
+        assert_eq!(losses, [], "{trace}");
+        let counts = expected.iter().filter(|(key, _)| key.1 == "events");
+        println!("{trace}: {} events", counts.map(|(_, n)| n).sum::<i128>());
     }
 }
 
@@ -217,7 +203,7 @@ fn reports_of_the_corpus_hold_what_python_finds_in_their_exports() {
 
 /// As it is published: names that no event uses are gone, and equal ones are one.
 fn transformed(capture: Capture) -> Capture {
-    transform(capture, TransformOptions::default()).capture
+    timeline_of(capture).capture
 }
 
 #[test]
@@ -234,19 +220,12 @@ fn nsight_compute_pages_of_the_corpus_hold_what_python_finds_in_them() {
             return;
         };
         let capture = flopwatch_trace::read(&path, &ReadLimits::default()).unwrap();
-        let metrics = || capture.profiles.iter().flat_map(|profile| profile.metrics.values());
+        let profiles = || capture.profiles.iter();
+        let metrics = || profiles().flat_map(|profile| profile.metrics.values());
         let found = |group: &str| match group {
             "launches" => i128::try_from(capture.profiles.len()).unwrap(),
-            "block" => capture
-                .profiles
-                .iter()
-                .map(|profile| i128::from(profile.block[0]))
-                .sum(),
-            "rules" => capture
-                .profiles
-                .iter()
-                .map(|profile| i128::try_from(profile.rules.len()).unwrap())
-                .sum(),
+            "block" => profiles().map(|profile| i128::from(profile.block[0])).sum(),
+            "rules" => i128::try_from(profiles().map(|profile| profile.rules.len()).sum::<usize>()).unwrap(),
             "drops" => capture.losses.list().iter().map(|drop| i128::from(drop.count)).sum(),
             _ => i128::try_from(metrics().count()).unwrap(),
         };

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use flopwatch_model::{Capture, Category, ColumnId, LossReason, Track};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, kineto};
 
+use crate::capture::{lost, read_as, spans, timeline_of};
 use crate::limits::limited;
 
 /// A kernel, the call that launched it and the operator around that, as Kineto writes them today.
@@ -39,19 +39,7 @@ pub(crate) fn document(events: &str) -> String {
 }
 
 pub(crate) fn read_text(text: &str) -> Result<Capture, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.json");
-    std::fs::write(&path, text).unwrap();
-    kineto::read(&path, &ReadLimits::default()).map_err(|error| error.to_string())
-}
-
-fn losses(capture: &Capture) -> Vec<(LossReason, String, u64)> {
-    capture
-        .losses
-        .list()
-        .into_iter()
-        .map(|drop| (drop.reason, drop.what, drop.count))
-        .collect()
+    read_as("trace.json", text, |path| kineto::read(path, &ReadLimits::default()))
 }
 
 fn gzip(path: &Path, text: &[u8]) {
@@ -67,26 +55,20 @@ fn count(capture: &Capture, category: Category) -> u64 {
 #[test]
 fn a_trace_of_today_becomes_columns() {
     let capture = read_text(&document(EVENTS)).unwrap();
-    assert_eq!(losses(&capture), []);
+    assert_eq!(lost(&capture), []);
     assert_eq!(capture.source.tool, "PyTorch Kineto");
     assert_eq!(capture.source.capture_options, ["with_stack"]);
     // The step comes first: all times count from it.
     let base = 1_711_964_646_000_000_000 + 4_458_676_522_690_000;
     assert_eq!(capture.session_start_utc_ns, Some(base));
     assert_eq!(capture.duration_ns, 60_000);
-    let devices: Vec<_> = capture
-        .devices
-        .iter()
-        .map(|gpu| (gpu.id, gpu.name.as_str(), gpu.multiprocessors))
-        .collect();
-    assert_eq!(devices, [(0, "Big GPU", Some(132))]);
+    let devices = capture.devices.iter();
+    let devices = devices.map(|gpu| (gpu.id, gpu.name.as_str(), gpu.multiprocessors));
+    assert_eq!(devices.collect::<Vec<_>>(), [(0, "Big GPU", Some(132))]);
 
     let kernels = &capture.events[&Category::CudaKernel];
-    assert_eq!(kernels.name_of(0), "gemm<float, \"x\">");
-    assert_eq!(
-        (kernels.start_ns[0], kernels.duration_ns[0], kernels.correlation[0]),
-        (20_250, 4500, 77)
-    );
+    assert_eq!(spans(kernels), [("gemm<float, \"x\">", 20_250, 4500)]);
+    assert_eq!(kernels.correlation, [77]);
     let own = |id| kernels.column(id).and_then(|values| values.get(0));
     assert_eq!(
         [ColumnId::GridX, ColumnId::BlockY, ColumnId::SharedDynamic].map(own),
@@ -105,23 +87,15 @@ fn a_trace_of_today_becomes_columns() {
 
     let operators = &capture.events[&Category::CpuOp];
     let own = |id| operators.column(id).and_then(|values| values.get(0));
-    assert_eq!(
-        [ColumnId::Sequence, ColumnId::ForwardThread].map(own),
-        [Some(5), Some(1)]
-    );
-    let steps = &capture.events[&Category::Step];
-    assert_eq!(
-        steps.column(ColumnId::StepNumber).and_then(|values| values.get(0)),
-        Some(12)
-    );
+    let thread = [ColumnId::Sequence, ColumnId::ForwardThread].map(own);
+    assert_eq!(thread, [Some(5), Some(1)]);
+    let steps = capture.events[&Category::Step].column(ColumnId::StepNumber);
+    assert_eq!(steps.and_then(|values| values.get(0)), Some(12));
     assert_eq!(count(&capture, Category::GpuAnnotation), 1);
-    let series: Vec<_> = capture
-        .counters
-        .iter()
-        .map(|s| (s.device.as_str(), s.metric.as_str(), s.t_ns[0], s.value[0]))
-        .collect();
+    let series = capture.counters.iter();
+    let series = series.map(|s| (s.device.as_str(), s.metric.as_str(), s.t_ns[0], s.value[0]));
     assert_eq!(
-        series,
+        series.collect::<Vec<_>>(),
         [
             ("gpu0", "memory_allocated", 5000, 1024.0),
             ("gpu0", "memory_reserved", 5000, 2_097_152.0)
@@ -133,13 +107,10 @@ fn a_trace_of_today_becomes_columns() {
     );
     assert!(!capture.captured.contains(&Category::OsRuntime));
 
-    let timeline = transform(capture, TransformOptions::default());
+    let timeline = timeline_of(capture);
     let kernels = &timeline.capture.events[&Category::CudaKernel];
-    assert_eq!(
-        kernels.column(ColumnId::Launch).and_then(|values| values.get(0)),
-        Some(0),
-        "joined to its call"
-    );
+    let launch = kernels.column(ColumnId::Launch).and_then(|values| values.get(0));
+    assert_eq!(launch, Some(0), "joined to its call");
 }
 
 #[test]
@@ -167,10 +138,8 @@ fn a_trace_of_2021_has_the_same_categories() {
         assert_eq!(count(&capture, category), 1, "{category:?}");
     }
     assert_eq!(capture.session_start_utc_ns, Some(1_621_401_187_223_000_000));
-    assert_eq!(
-        losses(&capture),
-        [(LossReason::Skipped, "samples that are no numbers".to_owned(), 1)]
-    );
+    let skipped = (LossReason::Skipped, "samples that are no numbers".to_owned(), 1);
+    assert_eq!(lost(&capture), [skipped]);
     let other = &capture.events[&Category::Other];
     let row = &capture.rows[other.row[0].index()];
     assert_eq!(row.label, "Traces PyTorch Profiler");
@@ -208,11 +177,7 @@ fn a_list_of_events_alone_is_a_trace_also_without_its_end() {
     ] {
         let capture = read_text(&text).unwrap();
         assert_eq!(count(&capture, Category::CudaKernel), 1, "{text}");
-        let cut = capture
-            .losses
-            .list()
-            .iter()
-            .any(|drop| drop.reason == LossReason::Truncated);
+        let cut = lost(&capture).iter().any(|loss| loss.0 == LossReason::Truncated);
         assert_eq!(cut, !text.ends_with(']'));
     }
 }
@@ -227,27 +192,21 @@ fn a_truncated_trace_keeps_what_it_has_and_says_so() {
             continue;
         }
         let capture = read_text(&text[..end]).unwrap();
-        let lost = capture.losses.list();
-        assert!(
-            lost.iter().any(|drop| drop.reason == LossReason::Truncated),
-            "{end}: {lost:?}"
-        );
+        let lost = lost(&capture);
+        let cut = lost.iter().any(|loss| loss.0 == LossReason::Truncated);
+        assert!(cut, "{end}: {lost:?}");
         let events = capture.events.values().map(flopwatch_model::Events::count).sum();
         assert!(events >= before, "{end}: more text, fewer events");
         before = events;
     }
     assert_eq!(before, 6);
     let whole = gzip_of(&text);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.json.gz");
-    std::fs::write(&path, &whole[..whole.len() - 9]).unwrap();
-    let capture = kineto::read(&path, &ReadLimits::default()).unwrap();
+    let read = |path: &Path| kineto::read(path, &ReadLimits::default());
+    let capture = read_as("trace.json.gz", &whole[..whole.len() - 9], read).unwrap();
     assert_eq!(count(&capture, Category::CudaKernel), 1);
-    assert!(
-        losses(&capture)
-            .iter()
-            .any(|(reason, what, _)| *reason == LossReason::Truncated && what.starts_with("rest of the file"))
-    );
+    let is_rest = |what: &str| what.starts_with("rest of the file");
+    let mut lost = lost(&capture).into_iter();
+    assert!(lost.any(|(reason, what, _)| reason == LossReason::Truncated && is_rest(&what)));
 }
 
 pub(crate) fn gzip_of(content: impl AsRef<[u8]>) -> Vec<u8> {
@@ -261,14 +220,8 @@ pub(crate) fn gzip_of(content: impl AsRef<[u8]>) -> Vec<u8> {
 fn an_event_whose_quotes_are_not_escaped_is_repaired_and_counted() {
     let broken = r#"{"ph": "X", "cat": "cpu_op", "name": "say "hello" to", "pid": 1, "tid": 1, "ts": 4458676522690, "dur": 3, "args": {"a": ["x"y", 1]}},"#;
     let capture = read_text(&document(&format!("{broken}{EVENTS}"))).unwrap();
-    assert_eq!(
-        losses(&capture),
-        [(
-            LossReason::Truncated,
-            "events whose quotes were not escaped".to_owned(),
-            1
-        )]
-    );
+    let what = "events whose quotes were not escaped".to_owned();
+    assert_eq!(lost(&capture), [(LossReason::Truncated, what, 1)]);
     let operators = &capture.events[&Category::CpuOp];
     assert_eq!(operators.len(), 2);
     assert_eq!(operators.names, ["say \"hello\" to", "aten::mm"]);
@@ -286,7 +239,7 @@ fn a_damaged_event_costs_itself_and_not_its_neighbours() {
         r#"{"ph": "X", "name": "ends before it starts", "ts": 5, "dur": -1},"#,
     ] {
         let capture = read_text(&document(&format!("{damage}{EVENTS}"))).unwrap();
-        let lost = losses(&capture);
+        let lost = lost(&capture);
         assert!(
             !lost.is_empty() && lost.iter().all(|(reason, ..)| *reason == LossReason::Skipped),
             "{damage}: {lost:?}"
@@ -313,16 +266,11 @@ fn begins_and_ends_become_ranges() {
             {"ph": "E", "pid": 1, "tid": 2, "ts": 16}]"#,
     )
     .unwrap();
-    let ranges = &capture.events[&Category::NvtxRange];
-    let mut found: Vec<_> = (0..ranges.len())
-        .map(|at| (ranges.name_of(at), ranges.start_ns[at], ranges.duration_ns[at]))
-        .collect();
+    let mut found = spans(&capture.events[&Category::NvtxRange]);
     found.sort_unstable();
-    assert_eq!(
-        found,
-        [("elsewhere", 2000, 4000), ("inner", 1000, 2000), ("outer", 0, 5000)]
-    );
-    let lost = losses(&capture);
+    let expected = [("elsewhere", 2000, 4000), ("inner", 1000, 2000), ("outer", 0, 5000)];
+    assert_eq!(found, expected);
+    let lost = lost(&capture);
     assert!(lost.contains(&(LossReason::Truncated, "ranges that had not ended".to_owned(), 1)));
     assert!(lost.contains(&(LossReason::Skipped, "ends of ranges that did not begin".to_owned(), 1)));
 }
@@ -364,10 +312,8 @@ fn limits_end_in_errors_that_name_them() {
     std::fs::write(&path, long).unwrap();
     let limits = limited(|of| of.max_chunk_bytes = 1 << 19);
     let error = kineto::read(&path, &limits).unwrap_err().to_string();
-    assert!(
-        error.contains("the member at byte 1 is longer than 524288 bytes"),
-        "{error}"
-    );
+    let says = "the member at byte 1 is longer than 524288 bytes";
+    assert!(error.contains(says), "{error}");
 }
 
 /// The capture of an archive with files of those names and texts.
@@ -391,10 +337,10 @@ fn an_archive_says_which_of_its_traces_are_missing() {
     let alone = read_archive(&[("trace-5_1.json", &trace)]).unwrap();
     let both = read_archive(&[("trace-5_1.json", &trace), (kineto::LOSSES, list)]).unwrap();
     assert_eq!(both.events, alone.events);
-    let mut expected = losses(&alone);
+    let mut expected = lost(&alone);
     expected.push((LossReason::Dropped, "processes that wrote no trace".to_owned(), 3));
     expected.sort();
-    assert_eq!(losses(&both), expected);
+    assert_eq!(lost(&both), expected);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_model::{Capture, Category, Event, Events, LodLevel, NameId, Row, RowId, Timeline, Track};
-use flopwatch_trace::transform::{TransformOptions, transform};
 
+use crate::capture::timeline_of;
 use crate::random::Random;
 
 fn row(stream: u64) -> Row {
@@ -45,7 +45,7 @@ fn capture(count: usize, rows: u32, seed: u64) -> Capture {
 }
 
 fn made(count: usize, rows: u32, seed: u64) -> Timeline {
-    transform(capture(count, rows, seed), TransformOptions::default())
+    timeline_of(capture(count, rows, seed))
 }
 
 /// Length of the union of intervals.
@@ -72,10 +72,8 @@ fn every_entry_says_what_its_bucket_holds() {
             assert!(shift.is_none_or(|before: u8| level.shift == before + 2));
             shift = Some(level.shift);
             assert!(level.len() * 8 <= count);
-            assert_eq!(
-                level.count.iter().map(|n| usize::try_from(*n).unwrap()).sum::<usize>(),
-                count
-            );
+            let held = level.count.iter().map(|n| usize::try_from(*n).unwrap());
+            assert_eq!(held.sum::<usize>(), count);
             assert_eq!(level.duration_ns.iter().max(), Some(longest));
             let mut of_buckets: BTreeMap<(RowId, u32, u64), Vec<usize>> = BTreeMap::new();
             let mut of_strips: BTreeMap<(RowId, u32), Vec<(u64, u64)>> = BTreeMap::new();
@@ -83,46 +81,33 @@ fn every_entry_says_what_its_bucket_holds() {
                 let bucket = events.start_ns[at] >> level.shift;
                 let (row, lane) = (events.row[at], events.lane[at].min(LodLevel::LANES - 1));
                 of_buckets.entry((row, lane, bucket)).or_default().push(at);
-                of_strips
-                    .entry((row, lane))
-                    .or_default()
-                    .push((events.start_ns[at], events.end_ns(at)));
+                let time = (events.start_ns[at], events.end_ns(at));
+                of_strips.entry((row, lane)).or_default().push(time);
             }
             assert_eq!(level.len(), of_buckets.len());
             for (at, ((row, lane, bucket), members)) in of_buckets.iter().enumerate() {
-                assert_eq!(
-                    (level.row[at], level.lane[at], level.bucket[at]),
-                    (*row, *lane, *bucket)
-                );
+                let place = (level.row[at], level.lane[at], level.bucket[at]);
+                assert_eq!(place, (*row, *lane, *bucket));
                 assert_eq!(usize::try_from(level.count[at]).unwrap(), members.len());
-                let best = members
-                    .iter()
-                    .rev()
-                    .max_by_key(|member| events.duration_ns[**member])
-                    .unwrap();
+                let members = members.iter().rev();
+                let best = members.max_by_key(|member| events.duration_ns[**member]).unwrap();
                 assert_eq!(level.event[at].index(), *best);
                 assert_eq!(level.duration_ns[at], events.duration_ns[*best]);
                 let (from, to) = (bucket << level.shift, (bucket + 1) << level.shift);
-                let clipped = of_strips[&(*row, *lane)]
-                    .iter()
-                    .map(|(start, end)| (*start.max(&from), *end.min(&to)));
+                let times = of_strips[&(*row, *lane)].iter();
+                let clipped = times.map(|(start, end)| (*start.max(&from), *end.min(&to)));
                 let busy = union(clipped.filter(|(start, end)| start < end).collect());
-                assert_eq!(
-                    level.busy_ns[at], busy,
-                    "row {row} lane {lane} bucket {bucket} shift {}",
-                    level.shift
-                );
+                let shift = level.shift;
+                let place = format!("row {row} lane {lane} bucket {bucket} shift {shift}");
+                assert_eq!(level.busy_ns[at], busy, "{place}");
                 assert!(busy <= to - from);
             }
         }
         let lanes = events.lane.iter().map(|lane| (*lane).min(LodLevel::LANES - 1));
         let used: BTreeSet<(RowId, u32)> = events.row.iter().copied().zip(lanes).collect();
         assert!(used.len() > usize::try_from(rows).unwrap(), "events overlap");
-        assert_eq!(
-            lod.levels.last().unwrap().len(),
-            used.len(),
-            "the last level has one entry per lane"
-        );
+        let last = lod.levels.last().unwrap();
+        assert_eq!(last.len(), used.len(), "the last level has one entry per lane");
     }
 }
 
@@ -160,11 +145,9 @@ fn far_lanes_share_entries_so_that_nothing_but_overlaps_still_has_levels() {
     for events in capture.events.values_mut() {
         events.duration_ns.fill(u64::from(u32::MAX));
     }
-    let timeline = transform(capture, TransformOptions::default());
-    assert_eq!(
-        timeline.capture.events[&Category::CudaMemset].lane.iter().max(),
-        Some(&4999)
-    );
+    let timeline = timeline_of(capture);
+    let lanes = timeline.capture.events[&Category::CudaMemset].lane.iter();
+    assert_eq!(lanes.max(), Some(&4999));
     let levels = &timeline.lod[&Category::CudaMemset].levels;
     let last = levels.last().unwrap();
     assert_eq!(last.lane, (0..LodLevel::LANES).collect::<Vec<u32>>());

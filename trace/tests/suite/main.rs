@@ -8,6 +8,7 @@
 )]
 
 mod archive;
+mod capture;
 mod cases;
 mod columns;
 mod corpus;
@@ -39,6 +40,7 @@ mod parts;
 mod planted;
 mod pprof;
 mod processes;
+mod program;
 mod properties;
 mod random;
 mod reader;

@@ -46,6 +46,10 @@ impl Message {
         self.bytes(field, &value.0)
     }
 
+    pub(crate) fn messages(self, field: u64, values: &[Self]) -> Self {
+        values.iter().fold(self, |message, value| message.message(field, value))
+    }
+
     /// With its length before it, as reports of Nsight Systems hold messages.
     pub(crate) fn delimited(&self) -> Vec<u8> {
         [varint(u64::try_from(self.0.len()).unwrap()), self.0.clone()].concat()

@@ -2,7 +2,6 @@
 //! instruction.
 
 use std::path::Path;
-use std::process::Command;
 
 use flopwatch_model::KernelProfile;
 use flopwatch_trace::{ReadLimits, ncu};
@@ -13,21 +12,12 @@ use crate::ncu_reports;
 /// What NVIDIA's reader says of the instructions of each launch; `None` without a Python that has
 /// it.
 fn oracle(report: &Path, launches: &[KernelProfile]) -> Option<Vec<Value>> {
-    let python = std::env::var_os("FLOPWATCH_PYTHON")?;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent/ncu_code.py");
     let lengths = launches.iter().map(|launch| {
         let function = launch.function.as_ref().unwrap();
         function.bytes.to_string()
     });
     let lengths = lengths.collect::<Vec<_>>().join(",");
-    let told = Command::new(python)
-        .arg(script)
-        .arg(report)
-        .arg(lengths)
-        .output()
-        .unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    Some(serde_json::from_slice(&told.stdout).unwrap())
+    ncu_reports::nvidia_says("ncu_code.py", report, &[&lengths])
 }
 
 #[test]
@@ -35,7 +25,6 @@ fn every_instruction_of_the_corpus_has_the_line_and_the_ptx_that_nvidias_reader_
     for (report, path) in ncu_reports::all() {
         let launches = ncu::read(&path, &ReadLimits::default()).unwrap().profiles;
         let Some(expected) = oracle(&path, &launches) else {
-            println!("skipped: FLOPWATCH_PYTHON names no Python with ncu-report (cargo xtask setup makes one)");
             return;
         };
         assert_eq!(launches.len(), expected.len());
@@ -53,9 +42,8 @@ fn every_instruction_of_the_corpus_has_the_line_and_the_ptx_that_nvidias_reader_
                     json!([file, place.line])
                 });
                 assert_eq!(&place.clone().unwrap_or_default(), expected, "{report}: {offset:#x}");
-                let line = function
-                    .ptx_line_at(offset)
-                    .map(|line| ptx[usize::try_from(line).unwrap() - 1]);
+                let line = function.ptx_line_at(offset);
+                let line = line.map(|line| ptx[usize::try_from(line).unwrap() - 1]);
                 let told = told["ptx"][at].as_str().unwrap();
                 assert_eq!(line.unwrap_or_default().trim(), told.trim(), "{report}: {offset:#x}");
                 places += usize::from(place.is_some());
@@ -75,10 +63,8 @@ fn source_files_that_a_report_holds_are_those_of_nvidias_samples() {
         return;
     };
     let launches = ncu::read(&path, &ReadLimits::default()).unwrap().profiles;
-    let (code, function) = (
-        launches[0].code.as_ref().unwrap(),
-        launches[0].function.as_ref().unwrap(),
-    );
+    let code = launches[0].code.as_ref().unwrap();
+    let function = launches[0].function.as_ref().unwrap();
     let [file] = code.files.as_slice() else {
         panic!("{:?}", code.files.len())
     };
@@ -86,12 +72,8 @@ fn source_files_that_a_report_holds_are_those_of_nvidias_samples() {
     assert_eq!(function.files[0], file.path);
     // The samples' sources are beside their reports.
     let beside = std::fs::read_to_string(path.with_file_name("instructionMix.cu")).unwrap();
-    assert_eq!(
-        file.text.replace("\r\n", "\n").trim_end(),
-        beside.replace("\r\n", "\n").trim_end()
-    );
-    assert!(
-        function.lines.iter().any(|line| line.inlined.len() > 1),
-        "something is inlined in it"
-    );
+    let plain = |text: &str| text.replace("\r\n", "\n").trim_end().to_owned();
+    assert_eq!(plain(&file.text), plain(&beside));
+    let is_inlined = function.lines.iter().any(|line| line.inlined.len() > 1);
+    assert!(is_inlined, "something is inlined in it");
 }

@@ -3,17 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use flopwatch_model::{
     Capture, FocusMetric, Instances, KernelCode, KernelProfile, LossReason, MetricValue, OpenRange, RuleKind,
     RuleResult, Scope, Speedup, ValueList,
 };
 use flopwatch_trace::{ReadLimits, ncu};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::capture::{lost, read_as};
 use crate::limits::limited;
 use crate::message::{Message, new};
+use crate::ncu_reports::nvidia_says;
 use crate::nsys::corpus;
 
 const MAGIC: &[u8] = b"NVR\0";
@@ -163,10 +164,7 @@ fn whole() -> Vec<u8> {
 }
 
 fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("kernels.ncu-rep");
-    std::fs::write(&path, bytes).unwrap();
-    ncu::read(&path, limits).map_err(|error| error.to_string())
+    read_as("kernels.ncu-rep", bytes, |path| ncu::read(path, limits))
 }
 
 #[test]
@@ -175,22 +173,15 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
     let [gemm, copy, range] = capture.profiles.as_slice() else {
         panic!("{:?}", capture.profiles)
     };
-    let place = |profile: &KernelProfile| {
-        (
-            profile.id,
-            profile.process,
-            profile.device,
-            profile.context,
-            profile.stream,
-        )
-    };
-    assert_eq!(
-        (gemm.name.as_str(), place(gemm)),
-        ("gemm(float *)", (0, 4711, 3, 5, 13))
-    );
     assert_eq!((gemm.grid, gemm.block), ([1024, 2, 1], [256, 1, 1]));
-    assert_eq!((copy.name.as_str(), place(copy)), ("copy", (1, 4712, 0, 0, 0)));
-    assert_eq!((range.name.as_str(), place(range)), ("range", (2, 4712, 0, 6, 0)));
+    for (of, name, id, process, place) in [
+        (gemm, "gemm(float *)", 0, 4711, (3, 5, 13)),
+        (copy, "copy", 1, 4712, (0, 0, 0)),
+        (range, "range", 2, 4712, (0, 6, 0)),
+    ] {
+        assert_eq!((of.name.as_str(), of.id, of.process), (name, id, process));
+        assert_eq!((of.device, of.context, of.stream), place, "{name}");
+    }
     let values = |profile: &KernelProfile| -> Vec<(String, MetricValue, String)> {
         let metrics = profile.metrics.iter();
         let value = |(name, metric): (&String, &flopwatch_model::Metric)| {
@@ -209,27 +200,19 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
             is("launch__device_id", MetricValue::Integer(3), ""),
         ]
     );
-    assert_eq!(
-        values(copy),
-        [is("gpu__time_duration.sum", MetricValue::Number(0.5), "ns")]
-    );
-    assert_eq!(
-        values(range),
-        [is("gpu__time_duration.sum", MetricValue::Number(9.0), "ns")]
-    );
-    let losses: BTreeMap<String, u64> = capture
-        .losses
-        .list()
-        .into_iter()
-        .filter(|drop| drop.reason == LossReason::Unsupported)
-        .map(|drop| (drop.what, drop.count))
-        .collect();
+    for (profile, ns) in [(copy, 0.5), (range, 9.0)] {
+        let time = is("gpu__time_duration.sum", MetricValue::Number(ns), "ns");
+        assert_eq!(values(profile), [time]);
+    }
+    let mut losses = lost(&capture);
+    losses.retain(|loss| loss.0 == LossReason::Unsupported);
     let expected = [
-        ("metrics without a name", 1),
-        ("metrics without a value", 1),
-        ("values that are no numbers", 1),
+        "metrics without a name",
+        "metrics without a value",
+        "values that are no numbers",
     ];
-    assert_eq!(losses, expected.map(|(what, count)| (what.to_owned(), count)).into());
+    let expected = expected.map(|what| (LossReason::Unsupported, what.to_owned(), 1));
+    assert_eq!(losses, expected);
     assert_eq!(capture.redactions, 2);
 }
 
@@ -290,10 +273,8 @@ fn a_report_that_is_cut_off_anywhere_names_the_place() {
     let mut refused = 0;
     for end in MAGIC.len()..report.len() {
         if let Err(error) = read(&report[..end], &ReadLimits::default()) {
-            assert!(
-                error.contains("kernels.ncu-rep") && error.contains("damaged at byte"),
-                "{error}"
-            );
+            let is_known = error.contains("kernels.ncu-rep") && error.contains("damaged at byte");
+            assert!(is_known, "{error}");
             refused += 1;
         }
     }
@@ -320,14 +301,11 @@ fn as_nvidia_says_it(rule: &RuleResult, information: &Value) -> Value {
             Scope::Local => 1,
             Scope::Global => 2,
         };
-        serde_json::json!([scope, speedup.percent])
+        json!([scope, speedup.percent])
     });
-    let metrics: Vec<Value> = rule
-        .metrics
-        .iter()
-        .map(|of| serde_json::json!([of.name, of.value, of.info]))
-        .collect();
-    serde_json::json!([
+    let metrics = rule.metrics.iter().map(|of| json!([of.name, of.value, of.info]));
+    let metrics: Vec<Value> = metrics.collect();
+    json!([
         rule.rule,
         rule.name,
         rule.section,
@@ -341,20 +319,15 @@ fn as_nvidia_says_it(rule: &RuleResult, information: &Value) -> Value {
 
 fn values(list: &ValueList) -> Value {
     match list {
-        ValueList::Integers(list) => serde_json::json!(list),
-        ValueList::Numbers(list) => serde_json::json!(list),
-        ValueList::Texts(list) => serde_json::json!(list),
+        ValueList::Integers(list) => json!(list),
+        ValueList::Numbers(list) => json!(list),
+        ValueList::Texts(list) => json!(list),
     }
 }
 
-/// What NVIDIA's reader says of each launch, by the name of the metric; `None` without a Python
-/// that has it.
+/// What NVIDIA's reader says of each launch, by the name of the metric.
 fn oracle(path: &Path) -> Option<Vec<Value>> {
-    let python = std::env::var_os("FLOPWATCH_PYTHON")?;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent/ncu_rep.py");
-    let told = Command::new(python).arg(script).arg(path).output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    Some(serde_json::from_slice(&told.stdout).unwrap())
+    nvidia_says("ncu_rep.py", path, &[])
 }
 
 #[test]
@@ -366,15 +339,9 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
     ] {
         let Some(path) = corpus(report) else { continue };
         let capture = ncu::read(&path, &ReadLimits::default()).unwrap();
-        let Some(expected) = oracle(&path) else {
-            println!("skipped: FLOPWATCH_PYTHON names no Python with ncu-report (cargo xtask setup makes one)");
-            return;
-        };
-        assert_eq!(
-            (capture.profiles.len(), expected.len()),
-            (launches, launches),
-            "{report}"
-        );
+        let Some(expected) = oracle(&path) else { return };
+        let lengths = [capture.profiles.len(), expected.len()];
+        assert_eq!(lengths, [launches; 2], "{report}");
         for (profile, expected) in capture.profiles.iter().zip(&expected) {
             assert_eq!(expected["name"], profile.name.as_str(), "{report}");
             let told = expected["metrics"].as_object().unwrap();
@@ -388,11 +355,8 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
                 assert!(same, "{report}: {name}: {metric:?}, and NVIDIA's reader says {told}");
                 assert_eq!(told["unit"], metric.unit.as_str(), "{report}: {name}");
             }
-            let without: Vec<&String> = told
-                .keys()
-                .filter(|name| !profile.metrics.contains_key(*name))
-                .collect();
-            assert!(without.is_empty(), "{report}: {without:?}");
+            let without = told.keys().filter(|name| !profile.metrics.contains_key(*name));
+            assert_eq!(without.collect::<Vec<_>>(), [""; 0], "{report}");
             let told_rules = expected["rules"].as_array().unwrap();
             assert_eq!(profile.rules.len(), told_rules.len(), "{report}");
             for (rule, told) in profile.rules.iter().zip(told_rules) {
@@ -400,7 +364,7 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
             }
             let mut sections = profile.sections.clone();
             sections.sort_unstable();
-            assert_eq!(serde_json::json!(sections), expected["sections"], "{report}");
+            assert_eq!(json!(sections), expected["sections"], "{report}");
             let parts = expected["instances"].as_object().unwrap();
             let named: BTreeMap<&String, [Value; 2]> = profile
                 .instances
@@ -410,13 +374,10 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
             let known: Vec<&String> = named.keys().copied().collect();
             assert_eq!(known, parts.keys().collect::<Vec<_>>(), "{report}");
             for (name, found) in &named {
-                assert_eq!(serde_json::json!(found), parts[*name], "{report}: {name}");
+                assert_eq!(json!(found), parts[*name], "{report}: {name}");
             }
-            println!(
-                "{report}: {} messages of rules, {} metrics with parts",
-                profile.rules.len(),
-                named.len()
-            );
+            let (rules, parts) = (profile.rules.len(), named.len());
+            println!("{report}: {rules} messages of rules, {parts} metrics with parts");
         }
     }
 }
@@ -449,21 +410,13 @@ fn ranges_that_were_open_are_those_of_nvidias_reader() {
     let annotated = folder.path().join("annotated.ncu-rep");
     std::fs::write(&annotated, with_state(&std::fs::read(path).unwrap())).unwrap();
     let capture = ncu::read(&annotated, &ReadLimits::default()).unwrap();
-    let names: Vec<&str> = capture.profiles[0]
-        .ranges
-        .iter()
-        .map(|range| range.name.as_str())
-        .collect();
+    let ranges = capture.profiles[0].ranges.iter();
+    let names: Vec<&str> = ranges.map(|range| range.name.as_str()).collect();
     assert_eq!(names, ["step 7", "layer 3", "epoch"]);
-    let Some(expected) = oracle(&annotated) else {
-        println!("skipped: FLOPWATCH_PYTHON names no Python with ncu-report (cargo xtask setup makes one)");
-        return;
-    };
-    assert_eq!(
-        expected[0]["ranges"],
-        serde_json::json!([["training", ["step 7", "layer 3"], ["epoch"]]])
-    );
-    assert_eq!(expected[1]["ranges"], serde_json::json!([]));
+    let Some(expected) = oracle(&annotated) else { return };
+    let open = json!([["training", ["step 7", "layer 3"], ["epoch"]]]);
+    assert_eq!(expected[0]["ranges"], open);
+    assert_eq!(expected[1]["ranges"], json!([]));
 }
 
 /// The report with [`state`] in its first launch.

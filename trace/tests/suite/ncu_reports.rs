@@ -2,8 +2,12 @@
 //! own samples, which come with it.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
 
 use crate::nsys::corpus;
+use crate::program::stdout_of;
 
 /// Captures of other people: an NVIDIA GTX 1660 Ti, an A40, a GH200.
 const CORPUS: [&str; 3] = [
@@ -37,4 +41,17 @@ pub(crate) fn all() -> Vec<(&'static str, PathBuf)> {
     let of_corpus = CORPUS.into_iter().filter_map(|name| Some((name, corpus(name)?)));
     let samples = SAMPLES.into_iter().map_while(|name| Some((name, sample(name)?)));
     of_corpus.chain(samples).collect()
+}
+
+/// What NVIDIA's reader says of the launches of a report, by a program of `independent`; `None`,
+/// with the reason printed, without a Python that has it.
+pub(crate) fn nvidia_says(script: &str, report: &Path, arguments: &[&str]) -> Option<Vec<Value>> {
+    let Some(python) = std::env::var_os("FLOPWATCH_PYTHON") else {
+        println!("skipped: FLOPWATCH_PYTHON names no Python with ncu-report (cargo xtask setup makes one)");
+        return None;
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent");
+    let mut program = Command::new(python);
+    let told = stdout_of(program.arg(folder.join(script)).arg(report).args(arguments));
+    Some(serde_json::from_slice(&told).unwrap())
 }

@@ -44,14 +44,7 @@ pub(crate) const REPORTS: [&str; 5] = [
 
 /// A file of the corpus, or a printed reason to skip.
 pub(crate) fn corpus(report: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/corpus")
-        .join(report);
-    if path.is_file() {
-        return Some(path);
-    }
-    println!("skipped (corpus): ../shared/corpus/{report} is not there");
-    None
+    crate::cases::shared(&format!("corpus/{report}"))
 }
 
 /// Every report of the corpus, told by its first bytes; none, with the reason printed, where the

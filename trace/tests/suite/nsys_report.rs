@@ -12,10 +12,10 @@ pub(crate) mod writer;
 
 use std::collections::BTreeSet;
 
-use flopwatch_model::{Capture, Category, ColumnId, Events, LossReason, MemoryKind, Timeline};
-use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_model::{Capture, Category, ColumnId, LossReason, MemoryKind};
 use flopwatch_trace::{ReadLimits, nsys_report, read};
 
+use crate::capture::{lost, names, read_as, spans};
 use crate::message::{Message, new};
 use writer::{PROCESS, Report, THREAD};
 
@@ -146,32 +146,11 @@ fn usage(time: u64, address: u64, bytes: u64, operation: u64) -> Message {
 
 /// Reads the bytes of a report.
 pub(crate) fn read_bytes(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.nsys-rep");
-    std::fs::write(&path, bytes).unwrap();
-    nsys_report::read(&path, limits).map_err(|error| error.to_string())
+    read_as("a.nsys-rep", bytes, |path| nsys_report::read(path, limits))
 }
 
 fn capture(report: &Report) -> Capture {
     read_bytes(&report.bytes(), &ReadLimits::default()).unwrap()
-}
-
-fn lost(capture: &Capture) -> Vec<(LossReason, String, u64)> {
-    let losses = capture.losses.list().into_iter();
-    losses.map(|loss| (loss.reason, loss.what, loss.count)).collect()
-}
-
-fn times(events: &Events) -> Vec<(u64, u64)> {
-    let starts = events.start_ns.iter().copied();
-    starts.zip(events.duration_ns.iter().copied()).collect()
-}
-
-fn names(events: &Events) -> Vec<&str> {
-    (0..events.len()).map(|at| events.name_of(at)).collect()
-}
-
-fn timeline(capture: Capture) -> Timeline {
-    transform(capture, TransformOptions::default())
 }
 
 #[test]
@@ -179,7 +158,7 @@ fn a_report_becomes_the_events_that_it_holds() {
     let capture = capture(&sample());
     let of = |category| &capture.events[&category];
     let kernels = of(Category::CudaKernel);
-    assert_eq!((times(kernels), names(kernels)), (vec![(100, 200)], vec![STRINGS[1]]));
+    assert_eq!(spans(kernels), [(STRINGS[1], 100, 200)]);
     let own = |id| kernels.number(id, 0);
     let shape = [
         ColumnId::GridX,
@@ -200,34 +179,25 @@ fn a_report_becomes_the_events_that_it_holds() {
     ];
     assert_eq!(sizes.map(own), [48, 1024, 40, 77, 2, 1].map(Some));
     let copies = of(Category::CudaMemcpyH2d);
-    assert_eq!(
-        (times(copies), copies.number(ColumnId::Bytes, 0)),
-        (vec![(310, 90)], Some(4096))
-    );
+    assert_eq!(spans(copies), [("[CUDA memcpy Host-to-Device]", 310, 90)]);
+    assert_eq!(copies.number(ColumnId::Bytes, 0), Some(4096));
     let kinds = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind].map(|id| copies.number(id, 0));
     let expected = [MemoryKind::Pinned, MemoryKind::Device].map(|kind| Some(u64::from(kind.number())));
     assert_eq!(kinds, expected);
-    assert_eq!(times(of(Category::CudaMemset)), [(410, 10)]);
+    assert_eq!(spans(of(Category::CudaMemset)), [("[CUDA memset]", 410, 10)]);
     assert_eq!(names(of(Category::CudaSync)), ["Context sync"]);
     assert_eq!(names(of(Category::CudaGraph)), ["[CUDA graph 4 executable 5]"]);
-    assert_eq!(
-        names(of(Category::CudaApi)),
-        ["cudaLaunchKernel", "cudaDeviceSynchronize"]
-    );
-    assert_eq!(
-        (names(of(Category::OsRuntime)), times(of(Category::OsRuntime))),
-        (vec!["read"], vec![(10, 10)])
-    );
-    let samples = of(Category::CpuSample);
-    assert_eq!((times(samples), names(samples)), (vec![(77, 0)], vec!["[libc.so.6]"]));
-    let runs = of(Category::CpuRunning);
-    assert_eq!((times(runs), names(runs)), (vec![(30, 48)], vec!["CPU 17"]));
+    let calls = names(of(Category::CudaApi));
+    assert_eq!(calls, ["cudaLaunchKernel", "cudaDeviceSynchronize"]);
+    assert_eq!(spans(of(Category::OsRuntime)), [("read", 10, 10)]);
+    assert_eq!(spans(of(Category::CpuSample)), [("[libc.so.6]", 77, 0)]);
+    assert_eq!(spans(of(Category::CpuRunning)), [("CPU 17", 30, 48)]);
     let libraries = [Category::CudnnApi, Category::CublasApi].map(|category| names(of(category)));
     assert_eq!(libraries, [["cudnnConvolutionForward"], ["cublasSgemm_v2"]]);
     let ranges = of(Category::NvtxRange);
-    assert_eq!(names(ranges), ["training:step", "training:a registered range"]);
     // The second one had not ended: it lasts up to the last time of the table.
-    assert_eq!(times(ranges), [(40, 660), (41, 659)]);
+    let expected = [("training:step", 40, 660), ("training:a registered range", 41, 659)];
+    assert_eq!(spans(ranges), expected);
     assert_eq!(ranges.number(ColumnId::Color, 0), Some(0xFF00_FF00));
     assert_eq!(ranges.number(ColumnId::RangeStyle, 1), Some(1));
 
@@ -243,12 +213,10 @@ fn a_report_becomes_the_events_that_it_holds() {
     let labels: BTreeSet<&str> = capture.rows.iter().map(|row| row.label.as_str()).collect();
     assert!(labels.contains("train (100) worker (101)"), "{labels:?}");
     assert!(labels.contains("train (100) GPU 0 stream 7"), "{labels:?}");
-    let series: Vec<_> = capture.counters.iter().collect();
+    let series = &capture.counters;
     let of_series: Vec<_> = series.iter().map(|one| (one.metric.as_str(), one.value[0])).collect();
-    assert_eq!(
-        of_series,
-        [("SMs_Active_Throughput_pct", 4_294_967_295.0), ("read", -2.0)]
-    );
+    let expected = [("SMs_Active_Throughput_pct", 4_294_967_295.0), ("read", -2.0)];
+    assert_eq!(of_series, expected);
     assert_eq!((series[0].t_ns.as_slice(), series[0].unit.as_str()), (&[640][..], "%"));
     let changes: Vec<_> = capture.allocations.iter().map(|one| (one.t_ns, one.bytes)).collect();
     assert_eq!(changes, [(650, 1 << 20), (660, -(1 << 20))]);
@@ -346,10 +314,8 @@ fn a_name_of_no_string_is_said_to_be_missing_and_counted() {
         ("CUPTI_ACTIVITY_KIND_RUNTIME: nameId of no string", 2),
         ("OSRT_API: nameId of no string", 1),
     ] {
-        assert!(
-            found.contains(&(LossReason::Truncated, what.to_owned(), count)),
-            "{found:?}"
-        );
+        let expected = (LossReason::Truncated, what.to_owned(), count);
+        assert!(found.contains(&expected), "{found:?}");
     }
     let calls = names(&capture.events[&Category::CudaApi]);
     assert!(calls.contains(&"[string 9999 missing]"), "{calls:?}");

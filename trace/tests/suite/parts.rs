@@ -10,8 +10,8 @@ use flopwatch_model::{Category, ColumnId, CounterSeries, KernelProfile, Metric, 
 use flopwatch_model::{Needs, Totals};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::timeline_file::{self, Layout, Part};
-use flopwatch_trace::transform::{TransformOptions, transform};
 
+use crate::capture::{published, spans};
 use crate::export::{Finished, Schema};
 use crate::sample::sample;
 
@@ -36,8 +36,7 @@ fn timeline() -> (Finished, Timeline) {
         metrics: [("gpu__time_duration.sum".to_owned(), duration)].into(),
         ..KernelProfile::default()
     }];
-    let session_id = "0badcafe".to_owned();
-    (export, transform(capture, TransformOptions { session_id }))
+    (export, published(capture))
 }
 
 fn read_for(export: &Finished, timeline: &Timeline, needs: &Needs) -> Part {
@@ -100,15 +99,10 @@ fn of_a_part_the_rest_is_empty_and_counted() {
     assert_eq!(totals, Totals::of(&timeline));
     assert_eq!(part.capture.captured, timeline.capture.captured);
     assert_eq!(part.capture.events.keys().collect::<Vec<_>>(), [&Category::CudaKernel]);
-    let (kernels, whole) = (
-        &part.capture.events[&Category::CudaKernel],
-        &timeline.capture.events[&Category::CudaKernel],
-    );
-    assert_eq!(
-        (&kernels.start_ns, &kernels.duration_ns),
-        (&whole.start_ns, &whole.duration_ns)
-    );
-    assert_eq!((&kernels.name, &kernels.names), (&whole.name, &whole.names));
+    let kernels = |of: &Timeline| of.capture.events[&Category::CudaKernel].clone();
+    let (kernels, whole) = (kernels(&part), kernels(&timeline));
+    assert_eq!(spans(&kernels), spans(&whole));
+    assert_eq!(kernels.names, whole.names);
     assert_eq!(kernels.columns.len(), 1);
     assert_eq!(kernels.column(ColumnId::GridX), whole.column(ColumnId::GridX));
     assert!(kernels.row.is_empty() && kernels.lane.is_empty() && kernels.correlation.is_empty());

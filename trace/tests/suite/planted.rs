@@ -1,10 +1,10 @@
 //! No secret of a trace, a profile or a page leaves through what their readers keep.
 
 use flopwatch_trace::redact::REDACTED;
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read, timeline_file};
 
-use crate::secrets::{decoded, exports};
+use crate::capture::timeline_of;
+use crate::secrets::{decoded, exports, holds};
 use crate::{formats, kineto, xplane};
 
 const UNREFERRED: &str = "planted-secret-that-no-event-refers-to";
@@ -43,17 +43,13 @@ fn published(content: &[u8], file: &str) -> (Vec<u8>, u64) {
     let redactions = capture.redactions;
     let mut all = format!("{capture:?}").into_bytes();
     let output = folder.path().join("timeline.h5");
-    let timeline = transform(capture, TransformOptions::default());
+    let timeline = timeline_of(capture);
     timeline_file::write(&timeline, &output).unwrap();
     all.extend(decoded(&output));
     for (_, bytes) in exports(&timeline) {
         all.extend(bytes);
     }
     (all, redactions)
-}
-
-fn holds(haystack: &[u8], needle: &str) -> bool {
-    memchr::memmem::find(haystack, needle.as_bytes()).is_some()
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Profiles in the format of pprof, of our own making and of the corpus.
 
 use flopwatch_model::{Capture, SampleKind, StackFrame, StackProfile};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{Format, ReadLimits, detect, pprof};
 
+use crate::capture::{read_as, timeline_of};
 use crate::columns::through_a_file;
 use crate::kineto::gzip_of;
 use crate::limits::limited;
@@ -78,21 +78,14 @@ pub(crate) fn profile() -> Vec<u8> {
 }
 
 fn read(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("memory.prof");
-    std::fs::write(&path, bytes).unwrap();
-    pprof::read(&path, limits).map_err(|error| error.to_string())
+    read_as("memory.prof", bytes, |path| pprof::read(path, limits))
 }
 
 /// Stacks by name and line.
 fn stacks(profile: &StackProfile) -> Vec<Vec<(&str, i64)>> {
     let name = |frame: &StackFrame| (profile.text(frame.function), frame.line);
-    let stack = |stack: &Vec<u32>| -> Vec<(&str, i64)> {
-        let frames = stack
-            .iter()
-            .map(|frame| name(&profile.frames[usize::try_from(*frame).unwrap()]));
-        frames.collect()
-    };
+    let frame = |frame: &u32| name(&profile.frames[usize::try_from(*frame).unwrap()]);
+    let stack = |stack: &Vec<u32>| -> Vec<(&str, i64)> { stack.iter().map(frame).collect() };
     profile.samples.iter().map(|sample| stack(&sample.stack)).collect()
 }
 
@@ -105,19 +98,13 @@ fn samples_have_their_stacks_values_and_labels() {
         unit: unit.to_owned(),
     };
     assert_eq!(found.kinds, [is("allocations", "count"), is("space", "bytes")]);
-    assert_eq!(
-        (found.default_kind, found.taken_utc_ns),
-        (Some(1), Some(1_700_000_000_000_000_000))
-    );
+    assert_eq!(found.default_kind, Some(1));
+    assert_eq!(found.taken_utc_ns, Some(1_700_000_000_000_000_000));
     let f = ("f HF_TOKEN=[redacted]", 20);
     // Of two lines of a location the first is inside the second.
-    assert_eq!(
-        stacks(found),
-        [
-            vec![("put", 11), ("inlined", 5), f],
-            vec![("inlined", 5), f, ("0xbeef", 0)]
-        ]
-    );
+    let inlined = ("inlined", 5);
+    let expected = [[("put", 11), inlined, f], [inlined, f, ("0xbeef", 0)]];
+    assert_eq!(stacks(found), expected);
     let values: Vec<&[i64]> = found.samples.iter().map(|sample| sample.values.as_slice()).collect();
     assert_eq!(values, [&[1, 300][..], &[2, -1]]);
     assert_eq!(found.label(&found.samples[0], "device"), Some("cuda:0"));
@@ -127,7 +114,7 @@ fn samples_have_their_stacks_values_and_labels() {
     assert!(!found.texts.iter().any(|text| text.contains("of no frame")));
     assert_eq!(capture.redactions, 1);
     assert_eq!(read(&gzip_of(profile()), &ReadLimits::default()).unwrap(), capture);
-    through_a_file(&transform(capture, TransformOptions::default()));
+    through_a_file(&timeline_of(capture));
 }
 
 #[test]
@@ -192,12 +179,9 @@ fn a_profile_of_the_corpus_is_found_and_read() {
     let capture = pprof::read(&path, &ReadLimits::default()).unwrap();
     let profile = capture.stacks.as_ref().unwrap();
     assert_eq!(profile.samples.len(), 87);
-    let buffers = profile
-        .samples
-        .iter()
-        .filter(|sample| profile.label(sample, "device") == Some("cuda:0"));
+    let samples = profile.samples.iter();
+    let buffers = samples.filter(|sample| profile.label(sample, "device") == Some("cuda:0"));
     let bytes: Vec<i64> = buffers.map(|sample| sample.values[1]).collect();
     assert_eq!(bytes, [56, 16000, 16000, 8]);
-    let timeline = transform(capture, TransformOptions::default());
-    through_a_file(&timeline);
+    through_a_file(&timeline_of(capture));
 }

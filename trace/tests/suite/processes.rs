@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use flopwatch_model::{Capture, Category, ColumnId, Events, Loss, LossReason, RowId, Timeline, Track};
+use flopwatch_model::{Category, ColumnId, Events, LossReason, RowId, Timeline, Track};
 use flopwatch_summary::summarise;
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
 
+use crate::capture::{lost, spans, timeline_of};
 use crate::cases::case;
 use crate::kineto::read_text;
 
 /// Of each piece of GPU work its name, its process, and how many ns it began behind the call that
 /// launched it, sorted.
-pub(crate) fn launches(timeline: &Timeline) -> Vec<(String, u32, Option<u64>)> {
+pub(crate) fn launches(timeline: &Timeline) -> Vec<(&str, u32, Option<u64>)> {
     let capture = &timeline.capture;
     let mut found = Vec::new();
     for (_, events) in capture.events.iter().filter(|(category, _)| category.is_gpu_work()) {
@@ -25,15 +25,11 @@ pub(crate) fn launches(timeline: &Timeline) -> Vec<(String, u32, Option<u64>)> {
                 assert_eq!(timeline.row(calls.row[call]).unwrap().process, process);
                 events.start_ns[at] - calls.start_ns[call]
             });
-            found.push((events.name_of(at).to_owned(), process, delay));
+            found.push((events.name_of(at), process, delay));
         }
     }
     found.sort();
     found
-}
-
-fn timeline_of(capture: Capture) -> Timeline {
-    transform(capture, TransformOptions::default())
 }
 
 /// The timeline of a case, or nothing where it is not there.
@@ -41,14 +37,12 @@ fn timeline_of_case(name: &str) -> Option<Timeline> {
     Some(timeline_of(read(&case(name)?, &ReadLimits::default()).unwrap()))
 }
 
-fn inferred(capture: &Capture) -> Vec<(String, u64)> {
-    let losses = capture.losses.list().into_iter();
-    let inferred = losses.filter(|drop| drop.reason == LossReason::Inferred);
-    inferred.map(|drop| (drop.what, drop.count)).collect()
-}
-
-fn times<T: Clone>(count: usize, item: &T) -> Vec<T> {
-    vec![item.clone(); count]
+/// Fails where anything but this was inferred, so often.
+#[track_caller]
+fn assert_inferred(timeline: &Timeline, what: &str, count: u64) {
+    let mut inferred = lost(&timeline.capture);
+    inferred.retain(|loss| loss.0 == LossReason::Inferred);
+    assert_eq!(inferred, [(LossReason::Inferred, what.to_owned(), count)]);
 }
 
 /// Capture, device and stream of the rows that GPU work is on, and their labels.
@@ -71,10 +65,8 @@ fn the_gpu_work_of_ranks_that_were_merged_is_of_its_own_rank() {
     let Some(timeline) = timeline_of_case("merged_two_ranks_two_gpus.json") else {
         return;
     };
-    let of_rank0 = ("gemm_rank0".to_owned(), 4000, Some(20_000));
-    let of_rank1 = ("gemm_rank1".to_owned(), 4001, Some(50_000));
-    let expected = [times(5, &of_rank0), times(5, &of_rank1)].concat();
-    assert_eq!(launches(&timeline), expected);
+    let of_ranks = [("gemm_rank0", 4000, Some(20_000)), ("gemm_rank1", 4001, Some(50_000))];
+    assert_eq!(launches(&timeline), of_ranks.map(|launch| [launch; 5]).concat());
     assert_eq!(
         gpu_rows(&timeline),
         BTreeSet::from([
@@ -83,7 +75,7 @@ fn the_gpu_work_of_ranks_that_were_merged_is_of_its_own_rank() {
         ])
     );
     let told = "GPU work given to one of several processes by their names";
-    assert_eq!(inferred(&timeline.capture), [(told.to_owned(), 10)]);
+    assert_inferred(&timeline, told, 10);
 }
 
 /// A call of 5 us at a time in us, and the kernel that it launched 10 us later, as JSON has ids of
@@ -116,11 +108,8 @@ fn gpus_of_one_number_of_several_ranks_are_several() {
     ];
     let timeline = read_events(&events.concat());
     // Two processes of one number get numbers of their own.
-    let of_a = ("a".to_owned(), 7, Some(10_000));
-    assert_eq!(
-        launches(&timeline),
-        [of_a.clone(), of_a, ("b".to_owned(), 1, Some(10_000))]
-    );
+    let of_a = ("a", 7, Some(10_000));
+    assert_eq!(launches(&timeline), [of_a, of_a, ("b", 1, Some(10_000))]);
     assert_eq!(
         gpu_rows(&timeline),
         BTreeSet::from([
@@ -137,13 +126,10 @@ fn ids_that_one_process_alone_has_tell_whose_gpu_work_it_is() {
     let [other, its] = launch("200", "0", 2, 103, "b");
     let [more, last] = launch("100", "0", 3, 120, "a");
     let timeline = read_events(&[call, other, kernel, its, more, last]);
-    let of_a = ("a".to_owned(), 100, Some(10_000));
-    assert_eq!(
-        launches(&timeline),
-        [of_a.clone(), of_a, ("b".to_owned(), 200, Some(10_000))]
-    );
+    let of_a = ("a", 100, Some(10_000));
+    assert_eq!(launches(&timeline), [of_a, of_a, ("b", 200, Some(10_000))]);
     let told = "GPU work given to one of several processes by correlation ids";
-    assert_eq!(inferred(&timeline.capture), [(told.to_owned(), 3)]);
+    assert_inferred(&timeline, told, 3);
 }
 
 #[test]
@@ -155,13 +141,10 @@ fn traces_that_were_put_one_behind_the_other_tell_by_the_order_of_the_file() {
         launch("200", "0", 2, 203, "b"),
     ];
     let timeline = read_events(&events.concat());
-    let expected = [
-        times(2, &("a".to_owned(), 100, Some(10_000))),
-        times(2, &("b".to_owned(), 200, Some(10_000))),
-    ];
-    assert_eq!(launches(&timeline), expected.concat());
+    let (of_a, of_b) = (("a", 100, Some(10_000)), ("b", 200, Some(10_000)));
+    assert_eq!(launches(&timeline), [of_a, of_a, of_b, of_b]);
     let told = "GPU work given to one of several processes by the order of the file";
-    assert_eq!(inferred(&timeline.capture), [(told.to_owned(), 4)]);
+    assert_inferred(&timeline, told, 4);
 }
 
 #[test]
@@ -173,17 +156,10 @@ fn gpu_work_of_which_nothing_tells_whose_it_is_belongs_to_none() {
         launch("200", "0", 2, 203, "b"),
     ];
     let timeline = read_events(&events.concat());
-    let expected = [
-        times(2, &("a".to_owned(), 0, None)),
-        times(2, &("b".to_owned(), 0, None)),
-    ];
-    assert_eq!(launches(&timeline), expected.concat());
-    let lost = Loss {
-        reason: LossReason::Truncated,
-        what: "launches of GPU work that may be of any of several processes".to_owned(),
-        count: 4,
-    };
-    assert_eq!(timeline.capture.losses.list(), [lost]);
+    let (of_a, of_b) = (("a", 0, None), ("b", 0, None));
+    assert_eq!(launches(&timeline), [of_a, of_a, of_b, of_b]);
+    let what = "launches of GPU work that may be of any of several processes".to_owned();
+    assert_eq!(lost(&timeline.capture), [(LossReason::Truncated, what, 4)]);
 }
 
 #[test]
@@ -194,9 +170,9 @@ fn work_that_began_before_a_call_is_not_of_it() {
         launch("100", "0", 9, 300, "a"),
     ];
     let timeline = read_events(&events.concat());
-    let of_a = ("a".to_owned(), 100, Some(10_000));
+    let of_a = ("a", 100, Some(10_000));
     // The second kernel may be of either call of its id.
-    assert_eq!(launches(&timeline), [of_a.clone(), of_a, ("b".to_owned(), 0, None)]);
+    assert_eq!(launches(&timeline), [of_a, of_a, ("b", 0, None)]);
 }
 
 #[test]
@@ -206,20 +182,14 @@ fn a_process_of_its_own_name_keeps_it_and_has_a_number() {
         {"ph": "X", "cat": "Trace", "name": "b", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 1, "dur": 1},
         {"ph": "X", "cat": "Trace", "name": "c", "pid": "Other spans", "tid": "PyTorch Profiler", "ts": 1, "dur": 1}]}"#;
     let timeline = timeline_of(read_text(text).unwrap());
-    let rows: BTreeSet<(u32, &str)> = timeline
-        .capture
-        .rows
-        .iter()
-        .map(|row| (row.process, row.label.as_str()))
-        .collect();
-    assert_eq!(
-        rows,
-        BTreeSet::from([
-            (1, "Other spans PyTorch Profiler"),
-            (2, "Spans PyTorch Profiler"),
-            (100, "process (100) thread 1"),
-        ])
-    );
+    let rows = timeline.capture.rows.iter();
+    let rows: BTreeSet<(u32, &str)> = rows.map(|row| (row.process, row.label.as_str())).collect();
+    let expected = [
+        (1, "Other spans PyTorch Profiler"),
+        (2, "Spans PyTorch Profiler"),
+        (100, "process (100) thread 1"),
+    ];
+    assert_eq!(rows, expected.into());
 }
 
 #[test]
@@ -227,16 +197,12 @@ fn arrows_pair_calls_and_work_of_rocm_that_has_no_correlation_ids() {
     let Some(timeline) = timeline_of_case("rocm_old_no_correlation.json") else {
         return;
     };
-    let expected = [
-        times(3, &("CopyHostToDevice".to_owned(), 1979, Some(40_000))),
-        times(3, &("gemm".to_owned(), 1979, Some(18_000))),
-    ];
-    assert_eq!(launches(&timeline), expected.concat());
+    let work = [("CopyHostToDevice", 1979, Some(40_000)), ("gemm", 1979, Some(18_000))];
+    assert_eq!(launches(&timeline), work.map(|launch| [launch; 3]).concat());
     assert_eq!(timeline.capture.events[&Category::CudaMemcpyH2d].len(), 3);
     let devices: BTreeSet<Option<u32>> = gpu_rows(&timeline).into_iter().map(|row| row.1).collect();
     assert_eq!(devices, BTreeSet::from([Some(2)]));
-    let told = "launches found by arrows, without correlation ids";
-    assert_eq!(inferred(&timeline.capture), [(told.to_owned(), 6)]);
+    assert_inferred(&timeline, "launches found by arrows, without correlation ids", 6);
 }
 
 #[test]
@@ -260,12 +226,10 @@ fn an_external_id_pairs_where_a_single_call_has_it() {
         kernel(81, 120, "alone"),
         kernel(82, 130, "of two"),
     ]);
-    assert_eq!(
-        launches(&timeline),
-        [("alone".to_owned(), 9, Some(20_000)), ("of two".to_owned(), 9, None)]
-    );
+    let expected = [("alone", 9, Some(20_000)), ("of two", 9, None)];
+    assert_eq!(launches(&timeline), expected);
     let told = "launches found by External id, without correlation ids";
-    assert_eq!(inferred(&timeline.capture), [(told.to_owned(), 1)]);
+    assert_inferred(&timeline, told, 1);
 }
 
 #[test]
@@ -298,11 +262,9 @@ fn calls_of_intels_runtime_are_calls() {
     let events = &timeline.capture.events;
     assert_eq!(events[&Category::CudaApi].len(), 5);
     assert_eq!(events[&Category::CudaMemcpyH2d].len(), 1);
-    let expected = [
-        times(1, &("Memcpy M2D(Host -> Device)".to_owned(), 777, Some(10_000))),
-        times(3, &("gemm_kernel".to_owned(), 777, Some(18_000))),
-    ];
-    assert_eq!(launches(&timeline), expected.concat());
+    let copy = ("Memcpy M2D(Host -> Device)", 777, Some(10_000));
+    let gemm = ("gemm_kernel", 777, Some(18_000));
+    assert_eq!(launches(&timeline), [copy, gemm, gemm, gemm]);
     // Copies and kernels of one queue are on one stream.
     let label = "process (777) GPU 0 stream 64";
     assert_eq!(gpu_rows(&timeline), BTreeSet::from([(0, Some(0), Some(64), label)]));
@@ -324,7 +286,7 @@ fn every_accelerators_runtime_is_read_as_calls_and_its_work_as_kernels() {
         });
         let timeline = read_events(&events);
         let events = &timeline.capture.events;
-        assert_eq!(launches(&timeline), [("a".to_owned(), 5, Some(10_000))], "{calls}");
+        assert_eq!(launches(&timeline), [("a", 5, Some(10_000))], "{calls}");
         assert_eq!(busy(&timeline), [(0, 2000)], "{work}");
         assert_eq!(events.get(&Category::CudaKernel).map(Events::len), Some(1), "{work}");
     }
@@ -335,13 +297,12 @@ fn a_counter_of_a_process_is_no_gpus() {
     let Some(timeline) = timeline_of_case("counter_of_a_process.json") else {
         return;
     };
-    let counters = &timeline.capture.counters;
-    let names: Vec<(&str, &str, usize)> = counters
-        .iter()
-        .map(|series| (series.device.as_str(), series.metric.as_str(), series.value.len()))
-        .collect();
-    assert_eq!(names, [("process41234", "queue_depth.batches", 5)]);
-    assert_eq!(counters[0].value, [0.0, 1.0, 2.0, 3.0, 4.0]);
+    let [series] = timeline.capture.counters.as_slice() else {
+        panic!("one series")
+    };
+    assert_eq!(series.device, "process41234");
+    assert_eq!(series.metric, "queue_depth.batches");
+    assert_eq!(series.value, [0.0, 1.0, 2.0, 3.0, 4.0]);
 }
 
 #[test]
@@ -357,12 +318,9 @@ fn begins_and_ends_in_any_order_are_the_ranges_that_their_times_say() {
     let Some(timeline) = timeline_of_case("begin_end_not_in_time_order.json") else {
         return;
     };
-    let operators = &timeline.capture.events[&Category::CpuOp];
-    let found: Vec<(&str, u64, u64)> = (0..operators.len())
-        .map(|at| (operators.name_of(at), operators.start_ns[at], operators.duration_ns[at]))
-        .collect();
     let expected = [("op0", 0), ("op1", 100_000), ("op2", 200_000), ("op3", 300_000)];
-    assert_eq!(found, expected.map(|(name, start)| (name, start, 60_000)));
+    let expected = expected.map(|(name, start)| (name, start, 60_000));
+    assert_eq!(spans(&timeline.capture.events[&Category::CpuOp]), expected);
     assert_eq!(timeline.capture.losses.list(), []);
 }
 
@@ -376,10 +334,7 @@ fn an_end_that_says_a_name_is_of_the_range_of_that_name() {
             {"ph": "E", "name": "third", "pid": 1, "tid": 2, "ts": 30}]"#,
     )
     .unwrap();
-    let ranges = &capture.events[&Category::NvtxRange];
-    let found: Vec<(&str, u64, u64)> = (0..ranges.len())
-        .map(|at| (ranges.name_of(at), ranges.start_ns[at], ranges.duration_ns[at]))
-        .collect();
-    assert_eq!(found, [("first", 0, 10_000), ("second", 10_000, 10_000)]);
+    let ranges = spans(&capture.events[&Category::NvtxRange]);
+    assert_eq!(ranges, [("first", 0, 10_000), ("second", 10_000, 10_000)]);
     assert!(capture.rows.iter().all(|row| row.track == Track::Nvtx));
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use flopwatch_model::{Capture, Category, ColumnId, Event, Events, NameId, Row, RowId, Timeline, Track};
 use flopwatch_summary::summarise;
-use flopwatch_trace::transform::{TransformOptions, transform};
-use flopwatch_trace::{ReadLimits, timeline_file};
 use proptest::prelude::*;
+
+use crate::capture::timeline_of;
+use crate::columns::through_a_file;
 
 /// Category, start, duration, row, name, correlation, bytes.
 type Any = (usize, u64, u64, u32, u32, u32, u64);
@@ -27,16 +28,11 @@ fn any_event() -> impl Strategy<Value = Any> {
 
 fn row(at: u32) -> Row {
     Row {
-        capture: 0,
-        machine: 0,
-        process: at % 2,
-        track: Track::GpuStream,
         device: Some(at / 2),
-        context: None,
         // Wide, and in the opposite order of the index.
         stream: Some(1000 - u64::from(at)),
-        thread: None,
         label: format!("row {at}"),
+        ..Row::of(at % 2, Track::GpuStream)
     }
 }
 
@@ -68,7 +64,7 @@ fn capture(all: &[Any]) -> Capture {
 }
 
 fn timeline(all: &[Any]) -> Timeline {
-    transform(capture(all), TransformOptions::default())
+    timeline_of(capture(all))
 }
 
 /// The items of `shuffled`, where those of one `key` are in the order in which `all` has them.
@@ -200,10 +196,6 @@ proptest! {
 
     #[test]
     fn a_file_holds_exactly_what_was_written(all in prop::collection::vec(any_event(), 0..100)) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("timeline.h5");
-        let timeline = timeline(&all);
-        timeline_file::write(&timeline, &path).unwrap();
-        prop_assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+        through_a_file(&timeline(&all));
     }
 }

@@ -1,17 +1,17 @@
 //! Files of the flight recorder, of our own making: whole, damaged, and written by somebody who
 //! wants to hurt the reader.
 
-use flopwatch_model::{Capture, Category, Events};
+use flopwatch_model::{Capture, Category, Events, Loss};
 use flopwatch_ring::header::{BYTES_AT, Count, MONOTONIC_AT, REALTIME_AT, TICKS_ARE_TSC_AT, TICKS_AT, VERSION_AT};
 use flopwatch_ring::segment::{
     self, CLAIM_AT, FIRST_EVENT_AT, PROCESS_AT, SERIAL_AT, SLOTS, SLOTS_AT, State, THREAD_AT,
 };
 use flopwatch_ring::slot::{self, Kind, tag};
 use flopwatch_ring::{LEAST_BYTES, Layout, MAGIC, VERSION, name};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{Format, ReadLimits, detect, read, recorder};
 use proptest::prelude::*;
 
+use crate::capture::{counted, read_as, timeline_of};
 use crate::limits::limited;
 
 /// Ticks are nanoseconds from here on.
@@ -78,10 +78,7 @@ impl File {
     }
 
     fn read(&self) -> Capture {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("recorder.ring");
-        std::fs::write(&path, &self.0).unwrap();
-        read(&path, &ReadLimits::default()).unwrap()
+        read_as("recorder.ring", &self.0, |path| read(path, &ReadLimits::default())).unwrap()
     }
 }
 
@@ -100,24 +97,15 @@ pub(crate) fn ring() -> File {
     file
 }
 
-fn ranges(capture: &Capture) -> &Events {
-    &capture.events[&Category::NvtxRange]
-}
-
 fn spans(capture: &Capture) -> Vec<(&str, u64, u64)> {
-    let events = ranges(capture);
-    let one = |at| (events.name_of(at), events.start_ns[at], events.duration_ns[at]);
-    let mut spans: Vec<_> = (0..events.len()).map(one).collect();
+    let mut spans = crate::capture::spans(&capture.events[&Category::NvtxRange]);
     spans.sort_unstable();
     spans
 }
 
 fn lost(capture: &Capture, what: &str) -> u64 {
-    let list = capture.losses.list();
-    list.iter()
-        .filter(|loss| loss.what == what)
-        .map(|loss| loss.count)
-        .sum()
+    let losses = counted(capture).into_iter().filter(|loss| loss.0 == what);
+    losses.map(|loss| loss.1).sum()
 }
 
 #[test]
@@ -129,7 +117,7 @@ fn ranges_of_a_ring_have_their_times_names_and_threads() {
     assert_eq!(capture.rows.len(), 2);
     assert_eq!(capture.redactions, 1);
     assert_eq!(capture.losses.list(), []);
-    assert_eq!(transform(capture, TransformOptions::default()).total_events(), 4);
+    assert_eq!(timeline_of(capture).total_events(), 4);
 }
 
 #[test]
@@ -138,11 +126,8 @@ fn a_gap_ends_what_was_open_before_it_and_is_counted() {
     let name = file.name(1, "a");
     file.segment(0, (1, 0), &[(Kind::Push, name, 0), (Kind::Push, name, 50)]);
     // Ten events are missing.
-    file.segment(
-        1,
-        (1, 12),
-        &[(Kind::Pop, 0, 500), (Kind::Push, name, 600), (Kind::Pop, 0, 700)],
-    );
+    let behind = [(Kind::Pop, 0, 500), (Kind::Push, name, 600), (Kind::Pop, 0, 700)];
+    file.segment(1, (1, 12), &behind);
     file.put(Count::EventsOverwritten.at(), 10);
     let capture = file.read();
     assert_eq!(spans(&capture), [("a", 0, 50), ("a", 50, 0), ("a", 600, 100)]);
@@ -166,11 +151,8 @@ fn a_range_that_is_open_ends_with_the_last_event() {
 fn slots_of_an_earlier_claim_are_of_nobody_and_torn_ones_are_counted() {
     let mut file = File::new();
     let name = file.name(1, "a");
-    file.segment(
-        0,
-        (1, 0),
-        &[(Kind::Push, name, 0), (Kind::Mark, name, 5), (Kind::Pop, 0, 90)],
-    );
+    let events = [(Kind::Push, name, 0), (Kind::Mark, name, 5), (Kind::Pop, 0, 90)];
+    file.segment(0, (1, 0), &events);
     let begin = File::layout().segment(0).unwrap() + SLOTS_AT;
     // The second was overwritten by a thread that had lost the segment, and the fourth is left of
     // the claim before.
@@ -198,20 +180,11 @@ fn a_ring_that_is_cut_anywhere_is_refused_or_says_that_it_is_cut() {
         file.set_len(end.try_into().unwrap()).unwrap();
         match read(&path, &ReadLimits::default()) {
             Ok(capture) => {
-                assert!(
-                    capture
-                        .losses
-                        .list()
-                        .iter()
-                        .any(flopwatch_model::Loss::is_of_a_cut_file),
-                    "{end}"
-                );
+                let losses = capture.losses.list();
+                assert!(losses.iter().any(Loss::is_of_a_cut_file), "{end}");
                 let whole = (end.saturating_sub(layout.segments_at) / segment::BYTES).min(2);
-                assert_eq!(
-                    capture.events.get(&Category::NvtxRange).map_or(0, Events::len),
-                    2 * whole,
-                    "{end}"
-                );
+                let ranges = capture.events.get(&Category::NvtxRange).map_or(0, Events::len);
+                assert_eq!(ranges, 2 * whole, "{end}");
             }
             Err(error) => assert!(error.to_string().contains("cut.ring") && end < 4096, "{end}: {error}"),
         }
@@ -284,10 +257,7 @@ proptest! {
             }
         }
         let capture = file.read();
-        transform(capture, TransformOptions::default());
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("recorder.ring");
-        std::fs::write(&path, &file.0).unwrap();
-        recorder::counts(&path).unwrap();
+        timeline_of(capture);
+        read_as("recorder.ring", &file.0, recorder::counts).unwrap();
     }
 }

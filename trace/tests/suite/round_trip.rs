@@ -7,18 +7,14 @@ use std::collections::{BTreeMap, HashMap};
 use flopwatch_analysis::export::{ExportFormat, Table, export};
 use flopwatch_model::wire::{Message, Value};
 use flopwatch_model::{Capture, Category, ColumnId, CounterSeries, Events, Row, Timeline};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
 
+use crate::capture::{read_as, timeline_of};
 use crate::cases::case;
 use crate::export::Schema;
 use crate::nsys::corpus;
 use crate::processes::launches;
 use crate::sample::sample;
-
-fn timeline_of(capture: Capture) -> Timeline {
-    transform(capture, TransformOptions::default())
-}
 
 fn exported(timeline: &Timeline, format: ExportFormat) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -28,10 +24,9 @@ fn exported(timeline: &Timeline, format: ExportFormat) -> Vec<u8> {
 
 /// What our reader makes of the Chrome trace of a timeline.
 fn come_back(timeline: &Timeline) -> Timeline {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.json");
-    std::fs::write(&path, exported(timeline, ExportFormat::Chrome)).unwrap();
-    timeline_of(read(&path, &ReadLimits::default()).unwrap())
+    let text = exported(timeline, ExportFormat::Chrome);
+    let again = read_as("trace.json", text, |path| read(path, &ReadLimits::default()));
+    timeline_of(again.unwrap())
 }
 
 /// What an event says in a column of its own.
@@ -178,7 +173,7 @@ fn two_processes_of_equal_ids_come_back_with_their_own_launches() {
         return;
     };
     let timeline = timeline_of(read(&path, &ReadLimits::default()).unwrap());
-    let of = |name: &str, process: u32, delay: u64| vec![(name.to_owned(), process, Some(delay)); 5];
+    let of = |name, process, delay| [(name, process, Some(delay)); 5];
     let expected = [of("k700", 700, 10_000), of("k701", 701, 30_000)].concat();
     assert_eq!(launches(&timeline), expected);
     let again = come_back(&timeline);

@@ -8,12 +8,12 @@ use flopwatch_model::{Capture, Timeline};
 use flopwatch_summary::summarise;
 use flopwatch_trace::redact::REDACTED;
 use flopwatch_trace::timeline_file;
-use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};
 use hdf5::{Dataset, Group, LocationType};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use crate::export::{Export, Finished, Kernel, NameValue, Nvtx, Process, Schema, global, text};
+use crate::capture::timeline_of;
+use crate::export::{Export, Finished, Kernel, Nvtx, Process, Schema, global, text};
 
 const UNREFERRED: &str = "planted-secret-that-no-event-refers-to";
 const IN_A_NAME: &str = "planted0secret0inside0a0name";
@@ -36,14 +36,6 @@ fn export(range: &str) -> Finished {
         globalTid: global(1, 2),
         ..Nvtx::default()
     };
-    let argument = NameValue {
-        name: text("PROCESS_0:ARGUMENT_0"),
-        value: text(&environment),
-    };
-    let variable = NameValue {
-        name: text("EnvironmentVariables"),
-        value: text(&environment),
-    };
     let process = Process {
         globalPid: global(1, 0),
         pid: 1,
@@ -53,8 +45,8 @@ fn export(range: &str) -> Finished {
         .table("CUPTI_ACTIVITY_KIND_KERNEL", &[kernel])
         .table("NVTX_EVENTS", &[range])
         .table("PROCESSES", &[process])
-        .table("META_DATA_CAPTURE", &[argument])
-        .table("TARGET_INFO_SYSTEM_ENV", &[variable])
+        .capture_options(&[("PROCESS_0:ARGUMENT_0", &environment)])
+        .pairs("TARGET_INFO_SYSTEM_ENV", &[("EnvironmentVariables", &environment)])
         .finish()
 }
 
@@ -95,24 +87,23 @@ fn dataset(dataset: &Dataset, all: &mut Vec<u8>) {
     }
 }
 
-fn holds(haystack: &[u8], needle: &str) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle.as_bytes())
+pub(crate) fn holds(haystack: &[u8], needle: &str) -> bool {
+    memchr::memmem::find(haystack, needle.as_bytes()).is_some()
+}
+
+/// The summary in each of its forms.
+fn summaries(timeline: &Timeline) -> [String; 3] {
+    let summary = summarise(timeline);
+    let json = summary.to_json().unwrap();
+    [json, summary.to_csv(usize::MAX), summary.render(10)]
 }
 
 /// Everything that is published of a capture: the decoded file, the summary in each of its forms.
 fn published(capture: Capture, path: &Path) -> Vec<u8> {
-    let options = TransformOptions {
-        session_id: "c0ffee00".to_owned(),
-    };
-    let timeline = transform(capture, options);
+    let timeline = crate::capture::published(capture);
     timeline_file::write(&timeline, path).unwrap();
-    let summary = summarise(&timeline);
     let mut all = decoded(path);
-    for text in [
-        summary.to_json().unwrap(),
-        summary.to_csv(usize::MAX),
-        summary.render(10),
-    ] {
+    for text in summaries(&timeline) {
         all.extend(text.as_bytes());
     }
     for (_, bytes) in exports(&timeline) {
@@ -167,7 +158,7 @@ fn the_search_for_planted_secrets_finds_what_is_not_redacted() {
     // output, or the test above proves nothing.
     let control = export(&format!("upload {IN_A_NAME} to s3"));
     for (container, capture) in captures(&control) {
-        let timeline = transform(capture.clone(), TransformOptions::default());
+        let timeline = timeline_of(capture.clone());
         for (format, bytes) in exports(&timeline) {
             if format == ExportFormat::Kernels.name() {
                 // No kernel profiler was at work, so it is empty.
@@ -176,12 +167,7 @@ fn the_search_for_planted_secrets_finds_what_is_not_redacted() {
             }
             assert!(holds(&bytes, IN_A_NAME), "{container}: {format}");
         }
-        let summary = summarise(&timeline);
-        for text in [
-            summary.to_json().unwrap(),
-            summary.to_csv(usize::MAX),
-            summary.render(10),
-        ] {
+        for text in summaries(&timeline) {
             assert!(text.contains(IN_A_NAME), "{container}: {text}");
         }
         let path = control.beside("timeline.h5");
@@ -189,11 +175,8 @@ fn the_search_for_planted_secrets_finds_what_is_not_redacted() {
         assert!(holds(&decoded(&path), IN_A_NAME), "{container}");
     }
     // And the secrets that no event refers to are in both containers.
-    let strings = crate::export::unlocked()
-        .open(control.path())
-        .unwrap()
-        .dataset("StringIds")
-        .unwrap();
+    let file = crate::export::unlocked().open(control.path()).unwrap();
+    let strings = file.dataset("StringIds").unwrap();
     let strings = strings.read_raw::<crate::export::StringId>().unwrap();
     assert!(strings.iter().any(|row| row.value.as_str() == UNREFERRED));
     assert!(holds(&std::fs::read(control.sqlite()).unwrap(), UNREFERRED));

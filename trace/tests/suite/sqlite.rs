@@ -4,19 +4,22 @@ use std::time::Duration;
 
 use flopwatch_model::{Category, ColumnId, Events, Timeline, Track};
 use flopwatch_trace::nsys_hdf::Failure;
-use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_sqlite};
 
+use crate::capture::{counted, published, timeline_of};
 use crate::export::{Export, Finished, Kernel, Nvtx, Schema, global, text};
 use crate::limits::limited;
 use crate::nsys;
 use crate::sample::sample;
 
 fn timeline(export: &Finished) -> Timeline {
-    let options = TransformOptions {
-        session_id: "c0ffee00".to_owned(),
-    };
-    transform(export.read_sqlite().unwrap(), options)
+    published(export.read_sqlite().unwrap())
+}
+
+/// The timeline of a database of the corpus, or nothing where it is not there.
+fn of_corpus(name: &str) -> Option<Timeline> {
+    let capture = nsys_sqlite::read(&nsys::corpus(name)?, &ReadLimits::default());
+    Some(timeline_of(capture.unwrap()))
 }
 
 /// An export with one kernel, changed by some SQL.
@@ -43,12 +46,7 @@ fn both_containers_of_a_report_give_the_same_timeline() {
         let Some(export) = nsys::export(report) else { continue };
         let hdf = crate::corpus::timeline_of(&export.path());
         let capture = nsys_sqlite::read(&export.sqlite(), &ReadLimits::default()).unwrap();
-        let mut sqlite = transform(
-            capture,
-            TransformOptions {
-                session_id: hdf.session_id.clone(),
-            },
-        );
+        let mut sqlite = published(capture);
         // The HDF5 of nsys 2023.4 has one empty row where its SQLite says what it was asked to
         // record, and one for all records of events.
         let asked = &hdf.capture.source.capture_options;
@@ -126,10 +124,8 @@ fn ids_that_use_all_64_bits_survive_the_signed_column() {
         .finish();
     let timeline = timeline(&export);
     assert_eq!(timeline, export.timeline());
-    assert_eq!(
-        (timeline.capture.rows[0].machine, timeline.capture.rows[0].process),
-        (0xFE00, 4711)
-    );
+    let row = &timeline.capture.rows[0];
+    assert_eq!((row.machine, row.process), (0xFE00, 4711));
 }
 
 #[test]
@@ -154,13 +150,9 @@ fn an_empty_table_is_not_captured_and_rows_of_unread_ones_are_counted() {
     );
     let capture = export.read_sqlite().unwrap();
     assert!(!capture.captured.contains(&Category::OsRuntime));
-    let losses = capture.losses.list();
-    assert!(
-        losses
-            .iter()
-            .any(|drop| drop.what == "table SCHED_EVENTS" && drop.count == 2),
-        "{losses:?}"
-    );
+    let losses = counted(&capture);
+    let unread = ("table SCHED_EVENTS".to_owned(), 2);
+    assert!(losses.contains(&unread), "{losses:?}");
 }
 
 #[test]
@@ -215,11 +207,8 @@ fn limits_on_rows_strings_and_time_are_kept() {
         .collect();
     let large = Export::new(Schema::V2023, &[]).table("NVTX_EVENTS", &rows).finish();
     for (limits, expected) in cases {
-        let export = if limits.max_query_time.is_zero() {
-            &large
-        } else {
-            &export
-        };
+        let is_slow = limits.max_query_time.is_zero();
+        let export = if is_slow { &large } else { &export };
         let error = nsys_sqlite::read(export.sqlite(), &limits).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("export.sqlite"), "{error}");
     }
@@ -299,9 +288,7 @@ fn every_database_of_the_corpus_holds_what_is_told_of_it() {
         ("pipit-nsys/saxpy-mpi-cuda_nsys_perlmutter0.sqlite", 5, None, 57, 0),
     ];
     for (file, kernels, kernel_ns, calls, ranges) in cases {
-        let Some(path) = nsys::corpus(file) else { continue };
-        let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
-        let timeline = transform(capture, TransformOptions::default());
+        let Some(timeline) = of_corpus(file) else { continue };
         let count = |category| timeline.capture.events.get(&category).map_or(0, Events::len);
         assert_eq!(count(Category::CudaKernel), kernels, "{file}");
         assert_eq!(count(Category::CudaApi), calls, "{file}");
@@ -318,11 +305,9 @@ fn every_database_of_the_corpus_holds_what_is_told_of_it() {
 
 #[test]
 fn kernels_of_two_processes_find_the_launches_of_their_own_in_a_real_capture() {
-    let Some(path) = nsys::corpus("nsys-ai/mfu_2gpu_before.sqlite") else {
+    let Some(timeline) = of_corpus("nsys-ai/mfu_2gpu_before.sqlite") else {
         return;
     };
-    let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
-    let timeline = transform(capture, TransformOptions::default());
     let kernels = &timeline.capture.events[&Category::CudaKernel];
     let calls = &timeline.capture.events[&Category::CudaApi];
     let launches = kernels.column(ColumnId::Launch).unwrap();
@@ -335,11 +320,9 @@ fn kernels_of_two_processes_find_the_launches_of_their_own_in_a_real_capture() {
 
 #[test]
 fn a_synchronisation_is_on_the_device_of_its_context_where_the_export_says_0() {
-    let Some(path) = nsys::corpus("nsys-ai/mfu_2gpu_before.sqlite") else {
+    let Some(timeline) = of_corpus("nsys-ai/mfu_2gpu_before.sqlite") else {
         return;
     };
-    let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
-    let timeline = transform(capture, TransformOptions::default());
     let waits = timeline.capture.rows.iter().filter(|row| row.track == Track::CudaSync);
     let mut devices: Vec<_> = waits.map(|row| (row.process, row.device)).collect();
     devices.sort_unstable();

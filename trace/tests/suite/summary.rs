@@ -4,19 +4,18 @@ use std::collections::BTreeSet;
 
 use flopwatch_model::{Capture, Category, Event, Events, KernelProfile, Metric, NameId, Row, RowId, Track};
 use flopwatch_summary::{Summary, Table, json_schema, summarise};
-use flopwatch_trace::transform::{TransformOptions, transform};
 
+use crate::capture::timeline_of;
 use crate::export::Schema;
 use crate::sample::sample;
 
 /// Name, style, calls and total of each row.
 fn rows(table: &Table) -> Vec<(&str, Option<&str>, u64, u64)> {
-    let row = |row: &'_ flopwatch_summary::TableRow| (row.statistics.calls, row.statistics.total);
-    table
-        .rows
-        .iter()
-        .map(|of| (of.name.as_str(), of.style.as_deref(), row(of).0, row(of).1))
-        .collect()
+    let rows = table.rows.iter().map(|row| {
+        let figures = &row.statistics;
+        (row.name.as_str(), row.style.as_deref(), figures.calls, figures.total)
+    });
+    rows.collect()
 }
 
 fn sample_summary() -> Summary {
@@ -45,7 +44,7 @@ fn operators() -> Summary {
         })
         .to_vec();
     capture.events.insert(Category::CpuOp, events);
-    summarise(&transform(capture, TransformOptions::default()))
+    summarise(&timeline_of(capture))
 }
 
 #[test]
@@ -78,10 +77,8 @@ fn a_summary_holds_what_its_schema_says_and_reads_back() {
 #[test]
 fn every_table_has_its_events_by_name() {
     let summary = sample_summary();
-    assert_eq!(
-        rows(&summary.kernels),
-        [("void gemm<float>(float*, int)", None, 4, 2100)]
-    );
+    let gemm = ("void gemm<float>(float*, int)", None, 4, 2100);
+    assert_eq!(rows(&summary.kernels), [gemm]);
     let h2d = ("[CUDA memcpy Host-to-Device]", None, 1, 100);
     assert!(rows(&summary.memcpy_time).contains(&h2d));
     assert_eq!(summary.memcpy_time.rows.len(), 6);
@@ -102,27 +99,18 @@ fn every_table_has_its_events_by_name() {
 fn what_a_source_lacks_is_not_captured_and_never_zero() {
     let summary = operators();
     let count = |wanted| {
-        summary
-            .categories
-            .iter()
-            .find(|count| count.category == wanted)
-            .unwrap()
-            .events
+        let mut counts = summary.categories.iter();
+        counts.find(|count| count.category == wanted).unwrap().events
     };
     assert_eq!((count(Category::CpuOp), count(Category::CudaKernel)), (Some(4), None));
     assert!(!summary.kernels.captured && summary.operators.captured);
-    assert!(
-        summary
-            .render(9)
-            .contains("Not captured: Kernels, Whole CUDA graphs, Memory copies (time)")
-    );
+    let lacking = "Not captured: Kernels, Whole CUDA graphs, Memory copies (time)";
+    assert!(summary.render(9).contains(lacking));
     let csv = summary.to_csv(9);
     assert!(csv.contains("\nkernels,not captured,ns,,,,,,,,,,\n"), "{csv}");
-    let declared = {
-        let mut capture = Capture::default();
-        capture.declare_captured([Category::CudaKernel]);
-        summarise(&transform(capture, TransformOptions::default()))
-    };
+    let mut capture = Capture::default();
+    capture.declare_captured([Category::CudaKernel]);
+    let declared = summarise(&timeline_of(capture));
     assert!(declared.to_csv(9).contains("\nkernels,no events,ns,"));
 }
 
@@ -133,27 +121,18 @@ fn csv_has_a_line_per_row_and_survives_what_names_hold() {
     let text = summary.to_csv(usize::MAX);
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let heads = reader.headers().unwrap().clone();
-    assert_eq!(
-        heads.iter().take(5).collect::<Vec<_>>(),
-        ["table", "status", "unit", "style", "name"]
-    );
+    let first: Vec<&str> = heads.iter().take(5).collect();
+    assert_eq!(first, ["table", "status", "unit", "style", "name"]);
     let records: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     let lines: usize = summary.tables().iter().map(|(_, table)| table.rows.len().max(1)).sum();
     assert_eq!(records.len(), lines);
     let kernels = &records[0];
     assert_eq!(&kernels[4], "a \"b\",\u{fffd}c\u{fffd}[31m");
-    assert_eq!(
-        (&kernels[6], &kernels[7], &kernels[10], &kernels[11]),
-        ("4", "2100", "0", "1000")
-    );
-    assert_eq!(
-        summary
-            .to_csv(1)
-            .lines()
-            .filter(|line| line.starts_with("memcpy_time,"))
-            .count(),
-        1
-    );
+    let figures = [6, 7, 10, 11].map(|at: usize| &kernels[at]);
+    assert_eq!(figures, ["4", "2100", "0", "1000"]);
+    let text = summary.to_csv(1);
+    let copies = text.lines().filter(|line| line.starts_with("memcpy_time,"));
+    assert_eq!(copies.count(), 1);
 }
 
 #[test]
@@ -170,7 +149,7 @@ fn launches_of_a_kernel_profiler_have_a_table_of_their_own() {
             ..KernelProfile::default()
         });
     }
-    let summary = summarise(&transform(capture, TransformOptions::default()));
+    let summary = summarise(&timeline_of(capture));
     assert_eq!(
         rows(&summary.profiled_kernels),
         [("copy", None, 1, 9000), ("gemm", None, 2, 4000)]

@@ -5,18 +5,13 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use flopwatch_model::{Category, ColumnId, EventId, RowId, Timeline};
-use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_model::{Category, ColumnId, EventId, RowId};
 use flopwatch_trace::{ReadLimits, read};
 use serde_json::Value;
 
+use crate::capture::{names, timeline_of};
 use crate::kineto::{document, read_text};
 use crate::nsys::corpus;
-
-fn names(timeline: &Timeline) -> Vec<&str> {
-    let operators = &timeline.capture.events[&Category::CpuOp];
-    (0..operators.len()).map(|at| operators.name_of(at)).collect()
-}
 
 #[test]
 fn an_operator_of_the_same_time_as_the_one_around_it_stays_inside() {
@@ -24,9 +19,9 @@ fn an_operator_of_the_same_time_as_the_one_around_it_stays_inside() {
         {"ph": "X", "cat": "cpu_op", "name": "aten::zeros", "pid": 1, "tid": 1, "ts": 10, "dur": 3},
         {"ph": "X", "cat": "cpu_op", "name": "aten::empty", "pid": 1, "tid": 1, "ts": 10, "dur": 3},
         {"ph": "X", "cat": "cpu_op", "name": "aten::_unsafe_view", "pid": 1, "tid": 1, "ts": 10, "dur": 3}"#;
-    let timeline = transform(read_text(&document(events)).unwrap(), TransformOptions::default());
-    assert_eq!(names(&timeline), ["aten::zeros", "aten::empty", "aten::_unsafe_view"]);
+    let timeline = timeline_of(read_text(&document(events)).unwrap());
     let operators = &timeline.capture.events[&Category::CpuOp];
+    assert_eq!(names(operators), ["aten::zeros", "aten::empty", "aten::_unsafe_view"]);
     let parents = operators.parents(|_| true);
     let parents: Vec<Option<u32>> = parents.iter().map(|parent| parent.map(EventId::number)).collect();
     assert_eq!(parents, [None, Some(0), Some(1)]);
@@ -41,10 +36,8 @@ fn ids_of_file(text: &str) -> BTreeMap<Time, Vec<u64>> {
     let mut ties: BTreeMap<Time, Vec<u64>> = BTreeMap::new();
     for event in trace["traceEvents"].as_array().unwrap() {
         let is_operator = event["ph"] == "X" && event["cat"] == "cpu_op";
-        let step = event["name"]
-            .as_str()
-            .is_some_and(|name| name.starts_with("ProfilerStep#"));
-        if is_operator && !step {
+        let is_step = |name: &str| name.starts_with("ProfilerStep#");
+        if is_operator && !event["name"].as_str().is_some_and(is_step) {
             let time = ["tid", "ts", "dur"].map(|member| event[member].to_string());
             let id = event["args"]["External id"].as_u64().unwrap();
             ties.entry(time.into()).or_default().push(id);
@@ -67,10 +60,7 @@ fn operators_of_one_time_nest_as_the_file_has_them_in_a_capture_of_whole_microse
     let expected = ids_of_file(&text);
     let pairs: usize = expected.values().map(|ids| ids.len() - 1).sum();
     assert_eq!(pairs, 1358);
-    let timeline = transform(
-        read(&path, &ReadLimits::default()).unwrap(),
-        TransformOptions::default(),
-    );
+    let timeline = timeline_of(read(&path, &ReadLimits::default()).unwrap());
     let operators = &timeline.capture.events[&Category::CpuOp];
     let ids = operators.column(ColumnId::ExternalId).unwrap();
     let time = |at: usize| (operators.row[at], operators.start_ns[at], operators.duration_ns[at]);

@@ -9,10 +9,10 @@ use std::os::unix::fs::FileExt;
 use flopwatch_model::{Capture, Category, Event, Events, NameId, Needs, Row, RowId, Timeline, Track};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::timeline_file::{self, Layout};
-use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::VarLenUnicode;
 use libdeflater::Decompressor;
 
+use crate::capture::timeline_of;
 use crate::random::Random;
 
 /// More events than a chunk holds, on 300 streams, one range over all of them and little work of
@@ -26,10 +26,9 @@ fn timeline() -> Timeline {
     for at in 0..70_000_u32 {
         let event = Event {
             start_ns: u64::from(at) * 900 + u64::try_from(random.below(2000)).unwrap(),
-            duration_ns: if at == 7 {
-                1 << 33
-            } else {
-                u64::try_from(random.below(4000)).unwrap()
+            duration_ns: match at {
+                7 => 1 << 33,
+                _ => u64::try_from(random.below(4000)).unwrap(),
             },
             row: RowId::new(at % 300),
             name: NameId::new(at % 70),
@@ -51,20 +50,15 @@ fn timeline() -> Timeline {
         rows: (0..300).map(row).collect(),
         ..Capture::default()
     };
-    transform(capture, TransformOptions::default())
+    timeline_of(capture)
 }
 
 /// Every column of a category, read by the index of its chunks alone.
 fn by_ranges(index: &hdf5::File, raw: &File, category: &str) -> BTreeMap<String, Vec<u64>> {
     let tiles = index.group(&format!("tiles/{category}")).unwrap();
     let list = |name: &str| tiles.dataset(name).unwrap().read_raw::<u64>().unwrap();
-    let chunk: usize = tiles
-        .attr("chunk_events")
-        .unwrap()
-        .read_scalar::<u32>()
-        .unwrap()
-        .try_into()
-        .unwrap();
+    let chunk: u32 = tiles.attr("chunk_events").unwrap().read_scalar().unwrap();
+    let chunk = usize::try_from(chunk).unwrap();
     let columns = tiles.dataset("columns").unwrap().read_raw::<VarLenUnicode>().unwrap();
     let (widths, counts, offsets, bytes) = (list("width"), list("count"), list("offset"), list("bytes"));
     let mut all: BTreeMap<String, Vec<u64>> = BTreeMap::new();

@@ -1,10 +1,12 @@
 //! What traces of Kineto say in these columns.
 
+use std::path::Path;
+
 use flopwatch_model::{Allocation, Category, ColumnId, MemoryKind, Timeline};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::transform::{TransformOptions, transform};
 
 use super::{numbers, texts, through_a_file};
+use crate::capture::{counted, read_as, timeline_of};
 use crate::kineto::{document, read_text};
 use crate::nsys::corpus;
 
@@ -29,18 +31,15 @@ pub(super) const OPERATORS: &str = r#"
 
 #[test]
 fn a_trace_of_kineto_fills_them() {
-    let capture = read_text(&document(OPERATORS)).unwrap();
-    let timeline = transform(capture, TransformOptions::default());
+    let timeline = timeline_of(read_text(&document(OPERATORS)).unwrap());
     let of = |category| &timeline.capture.events[&category];
     let none = u64::from(ColumnId::UNKNOWN);
 
     let operators = of(Category::CpuOp);
     let shapes = Some("[[64,3,7,7],[]]");
     assert_eq!(texts(operators, ColumnId::InputShapes), [shapes, None, shapes]);
-    assert_eq!(
-        texts(operators, ColumnId::InputTypes),
-        [Some(r#"["float","signed char"]"#), None, None]
-    );
+    let types = Some(r#"["float","signed char"]"#);
+    assert_eq!(texts(operators, ColumnId::InputTypes), [types, None, None]);
     assert_eq!(numbers(operators, ColumnId::Flops), Some(vec![1024, 0, 0]));
     let last = |id| operators.text(id, 2);
     assert_eq!(
@@ -86,7 +85,7 @@ const MEMORY: &str = r#"
 fn what_an_allocator_did_is_kept_beside_the_events() {
     let capture = read_text(&document(MEMORY)).unwrap();
     assert_eq!(capture.losses.list(), []);
-    let timeline = transform(capture, TransformOptions::default());
+    let timeline = timeline_of(capture);
     let host = Allocation {
         t_ns: 10_000,
         process: 100,
@@ -128,53 +127,38 @@ fn a_column_with_too_many_texts_keeps_the_first_ones_and_says_so() {
         )
     };
     let events: Vec<String> = (100..300).map(event).collect();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.json");
-    std::fs::write(&path, document(&events.join(","))).unwrap();
     let limits = ReadLimits {
         // A sixteenth of it is ten texts of seven bytes.
         max_string_bytes: 70 * 16,
         ..ReadLimits::default()
     };
-    let capture = flopwatch_trace::kineto::read(&path, &limits).unwrap();
+    let text = document(&events.join(","));
+    let read = |path: &Path| flopwatch_trace::kineto::read(path, &limits);
+    let capture = read_as("trace.json", text, read).unwrap();
     let operators = &capture.events[&Category::CpuOp];
     assert_eq!(operators.len(), 200);
     let message = texts(operators, ColumnId::InputShapes);
     assert_eq!((message[9], message[10], message[199]), (Some("[[109]]"), None, None));
-    let losses: Vec<_> = capture
-        .losses
-        .list()
-        .into_iter()
-        .map(|drop| (drop.what, drop.count))
-        .collect();
-    assert_eq!(losses, [("texts of input_shapes".to_owned(), 190)]);
+    assert_eq!(counted(&capture), [("texts of input_shapes".to_owned(), 190)]);
 }
 
 #[test]
 fn columns_of_texts_do_not_depend_on_the_order_of_events() {
-    let events: Vec<&str> = OPERATORS
-        .split("\n  {\"ph\"")
-        .filter(|event| !event.is_empty())
-        .collect();
-    let of = |events: Vec<&str>| {
-        let events: Vec<String> = events
-            .iter()
-            .map(|event| format!("{{\"ph\"{}", event.trim_end().trim_end_matches(',')))
-            .collect();
-        let capture = read_text(&document(&events.join(","))).unwrap();
-        transform(capture, TransformOptions::default())
-    };
+    let events = OPERATORS.split("\n  {\"ph\"").filter(|event| !event.is_empty());
+    let events = events.map(|event| format!("{{\"ph\"{}", event.trim_end().trim_end_matches(',')));
+    let mut events: Vec<String> = events.collect();
     assert_eq!(events.len(), 7);
-    let reversed = events.iter().rev().copied().collect();
-    assert_eq!(of(events), of(reversed));
+    let of = |events: &[String]| timeline_of(read_text(&document(&events.join(","))).unwrap());
+    let in_order = of(&events);
+    events.reverse();
+    assert_eq!(of(&events), in_order);
 }
 
 #[test]
 fn traces_of_the_corpus_say_their_shapes_collectives_and_occupancy() {
     let read = |name: &str| {
-        let path = corpus(name)?;
-        let capture = flopwatch_trace::kineto::read(&path, &ReadLimits::default()).unwrap();
-        Some(transform(capture, TransformOptions::default()))
+        let capture = flopwatch_trace::kineto::read(&corpus(name)?, &ReadLimits::default());
+        Some(timeline_of(capture.unwrap()))
     };
     // What Python counts in the traces.
     let message = |timeline: &Timeline, category, id| {

@@ -1,37 +1,23 @@
 //! What exports of Nsight Systems say in these columns.
 
-use flopwatch_model::{Category, ColumnId, MemoryKind, NameDetail};
+use flopwatch_model::{Category, ColumnId, CounterSeries, MemoryKind, NameDetail};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::H5Type as DeriveH5Type;
 use hdf5::types::VarLenAscii;
 use rusqlite::types::Value;
 
 use super::{numbers, texts, through_a_file};
+use crate::capture::{counted, timeline_of};
 use crate::export::{Export, Finished, Kernel, Runtime, Schema, SqlCell, TableRow, global, table_row, text};
 use crate::nsys::corpus;
 
-table_row!(Copy {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
+table_row!(Copy: work {
     bytes: u64,
     copyKind: u64,
     srcKind: u32,
     dstKind: u32,
 });
-table_row!(Set {
-    start: i64,
-    end: i64,
-    deviceId: u32,
-    contextId: u64,
-    streamId: u64,
-    correlationId: u32,
-    globalPid: u64,
+table_row!(Set: work {
     bytes: u64,
     memKind: u32,
 });
@@ -196,40 +182,31 @@ fn an_export_of_nsys_fills_them_whichever_container_it_is() {
     let export = export(2);
     let capture = export.read().unwrap();
     assert_eq!(export.read_sqlite().unwrap(), capture);
-    let timeline = transform(capture, TransformOptions::default());
+    let timeline = timeline_of(capture);
     let of = |category| &timeline.capture.events[&category];
 
     let kernels = of(Category::CudaKernel);
     let detail = |detail| -> Vec<Option<&str>> { (0..3).map(|at| kernels.name_detail(detail, at)).collect() };
     assert_eq!(detail(NameDetail::Short), [Some("gemm"), Some("relu"), Some("gemm")]);
-    assert_eq!(
-        detail(NameDetail::Mangled),
-        [Some("_Z4gemmIfEvPfi"), None, Some("_Z4gemmIfEvPfi")]
-    );
+    let symbol = Some("_Z4gemmIfEvPfi");
+    assert_eq!(detail(NameDetail::Mangled), [symbol, None, symbol]);
 
-    let number = |kind: MemoryKind| u64::from(kind.number());
-    let [pageable, pinned, device] = [MemoryKind::Pageable, MemoryKind::Pinned, MemoryKind::Device].map(number);
-    let up = of(Category::CudaMemcpyH2d);
-    assert_eq!(numbers(up, ColumnId::SrcMemoryKind), Some(vec![pageable, pinned]));
-    assert_eq!(numbers(up, ColumnId::DstMemoryKind), Some(vec![device; 2]));
-    let down = of(Category::CudaMemcpyD2h);
-    assert_eq!(
-        numbers(down, ColumnId::DstMemoryKind),
-        Some(vec![number(MemoryKind::Unknown)])
-    );
-    let set = of(Category::CudaMemset);
-    assert_eq!(
-        numbers(set, ColumnId::DstMemoryKind),
-        Some(vec![number(MemoryKind::Managed)])
-    );
+    let (from, to) = (ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind);
+    for (category, column, kinds) in [
+        (Category::CudaMemcpyH2d, from, &[MemoryKind::Pageable, MemoryKind::Pinned][..]),
+        (Category::CudaMemcpyH2d, to, &[MemoryKind::Device; 2]),
+        (Category::CudaMemcpyD2h, to, &[MemoryKind::Unknown]),
+        (Category::CudaMemset, to, &[MemoryKind::Managed]),
+    ] {
+        let expected: Vec<u64> = kinds.iter().map(|kind| u64::from(kind.number())).collect();
+        assert_eq!(numbers(of(category), column), Some(expected), "{category:?}");
+    }
 
     assert_eq!(numbers(of(Category::CudaApi), ColumnId::ReturnValue), Some(vec![2, 0]));
 
     let ranges = of(Category::NvtxRange);
-    assert_eq!(
-        texts(ranges, ColumnId::RangeCategory),
-        [Some("collective"), Some("5"), None]
-    );
+    let categories = texts(ranges, ColumnId::RangeCategory);
+    assert_eq!(categories, [Some("collective"), Some("5"), None]);
     let domains: Vec<_> = (0..3).map(|at| ranges.name_detail(NameDetail::Domain, at)).collect();
     assert_eq!(domains, [Some("NCCL"), None, None]);
     assert_eq!(ranges.name_of(0), "NCCL:ncclAllReduce");
@@ -241,35 +218,19 @@ fn hardware_counters_of_an_export_become_series() {
     let export = export(0);
     let capture = export.read().unwrap();
     assert_eq!(export.read_sqlite().unwrap(), capture);
-    let found: Vec<_> = capture
-        .counters
-        .iter()
-        .map(|series| {
-            assert!(series.is_well_formed());
-            let name = (series.source.as_str(), series.device.as_str(), series.metric.as_str());
-            (
-                name,
-                series.unit.as_str(),
-                series.t_ns.as_slice(),
-                series.value.as_slice(),
-            )
-        })
-        .collect();
-    let active = ("nsys", "gpu1", "SMs_Active_Throughput_pct");
-    assert_eq!(
-        found,
-        [
-            (active, "%", &[400, 500][..], &[50.0, 75.0][..]),
-            (("nsys", "gpu1", "metric_9"), "", &[400][..], &[-3.0][..]),
-        ]
-    );
-    let losses: Vec<_> = capture
-        .losses
-        .list()
-        .into_iter()
-        .map(|drop| (drop.what, drop.count))
-        .collect();
-    assert_eq!(losses, [("GPU_METRICS: samples before the session".to_owned(), 1)]);
+    let series = |metric: &str, unit: &str, t_ns: &[u64], value: &[f64]| CounterSeries {
+        source: "nsys".to_owned(),
+        device: "gpu1".to_owned(),
+        metric: metric.to_owned(),
+        unit: unit.to_owned(),
+        t_ns: t_ns.to_vec(),
+        value: value.to_vec(),
+    };
+    let active = series("SMs_Active_Throughput_pct", "%", &[400, 500], &[50.0, 75.0]);
+    assert_eq!(capture.counters, [active, series("metric_9", "", &[400], &[-3.0])]);
+    assert!(capture.counters.iter().all(CounterSeries::is_well_formed));
+    let lost = ("GPU_METRICS: samples before the session".to_owned(), 1);
+    assert_eq!(counted(&capture), [lost]);
 }
 
 #[test]
@@ -294,30 +255,18 @@ fn what_the_driver_gave_out_and_took_back_is_kept_beside_the_events() {
     let capture = export.read().unwrap();
     assert_eq!(export.read_sqlite().unwrap(), capture);
     assert_eq!(capture.losses.list(), []);
-    let timeline = transform(capture, TransformOptions::default());
-    let found: Vec<_> = timeline
-        .capture
-        .allocations
-        .iter()
-        .map(|of| (of.t_ns, of.process, of.device, of.address, of.bytes))
-        .collect();
-    let address = 0x7f00_0000_0000;
-    assert_eq!(
-        found,
-        [
-            (10, 100, Some(1), address, 2_097_152),
-            (20, 100, None, address, 2_097_152),
-            (90, 100, Some(1), address, -2_097_152),
-        ]
-    );
-    let asked: Vec<_> = timeline
-        .capture
-        .allocations
-        .iter()
-        .map(|of| (of.kind, of.correlation))
-        .collect();
+    let timeline = timeline_of(capture);
+    let allocations = timeline.capture.allocations.iter().map(|of| {
+        assert_eq!((of.process, of.address), (100, 0x7f00_0000_0000));
+        (of.t_ns, of.device, of.bytes, of.kind, of.correlation)
+    });
     let (device, pinned) = (Some(MemoryKind::Device), Some(MemoryKind::Pinned));
-    assert_eq!(asked, [(device, 7), (pinned, 8), (device, 9)]);
+    let expected = [
+        (10, Some(1), 2_097_152, device, 7),
+        (20, None, 2_097_152, pinned, 8),
+        (90, Some(1), -2_097_152, device, 9),
+    ];
+    assert_eq!(allocations.collect::<Vec<_>>(), expected);
     through_a_file(&timeline);
 }
 
@@ -330,12 +279,7 @@ fn an_export_of_the_corpus_says_the_peak_rates_of_its_gpu() {
     let gpu = &capture.devices[0];
     assert_eq!(gpu.name, "Tesla T4");
     // 40 multiprocessors of 64 units at 1.59 GHz; the data sheet has 8.1 TFLOP/s.
-    let rates: Vec<_> = gpu
-        .peak_flops
-        .iter()
-        .map(|(name, rate)| (name.as_str(), *rate))
-        .collect();
-    assert_eq!(rates, [("fp32", 8_140_800_000_000)]);
+    assert_eq!(gpu.peak_flops, [("fp32".to_owned(), 8_140_800_000_000)].into());
     assert!(gpu.figures_from.starts_with("TARGET_INFO_GPU; "));
     // Kernels say their short names, copies the kinds of their memory.
     let kernels = &capture.events[&Category::CudaKernel];

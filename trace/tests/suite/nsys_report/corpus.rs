@@ -6,7 +6,7 @@ use std::path::Path;
 use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline, Track};
 use flopwatch_trace::{ReadLimits, Version, nsys_report, read};
 
-use super::timeline;
+use crate::capture::timeline_of;
 use crate::nsys;
 
 #[test]
@@ -88,8 +88,8 @@ fn without_mpi(described: Vec<String>) -> Vec<String> {
 /// Fails where the timelines of both differ in an event, a device or the start.
 pub(super) fn assert_equal(what: &str, report: &Path, export: &Path) {
     let limits = ReadLimits::default();
-    let ours = timeline(nsys_report::read(report, &limits).unwrap());
-    let theirs = timeline(read(export, &limits).unwrap());
+    let ours = timeline_of(nsys_report::read(report, &limits).unwrap());
+    let theirs = timeline_of(read(export, &limits).unwrap());
     let categories: BTreeSet<Category> = [&ours, &theirs]
         .iter()
         .flat_map(|timeline| timeline.capture.events.keys().copied())
@@ -141,7 +141,7 @@ fn a_report_gives_the_timeline_that_its_export_gives() {
 #[test]
 fn every_launch_of_a_newer_report_is_found_and_streams_never_overlap_themselves() {
     for path in nsys::reports_of_corpus() {
-        let timeline = timeline(read(&path, &ReadLimits::default()).unwrap());
+        let timeline = timeline_of(read(&path, &ReadLimits::default()).unwrap());
         let version = Version::parse(&timeline.capture.source.tool_version).unwrap();
         if version.is_older_than(Version::parse("2024.1").unwrap()) {
             continue;

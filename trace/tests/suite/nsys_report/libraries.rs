@@ -4,7 +4,8 @@
 use flopwatch_model::{Category, Events, LossReason, Timeline};
 
 use super::writer::{Report, THREAD};
-use super::{capture, lost, names, timeline, times};
+use super::capture;
+use crate::capture::{lost, names, spans, timeline_of};
 use crate::export::{Export, Finished, LibraryCall, Schema};
 
 const STRINGS: [&str; 5] = [
@@ -51,20 +52,17 @@ fn assert_called(timeline: &Timeline) {
     let of = |category| &timeline.capture.events[&category];
     let cudnn: &Events = of(Category::CudnnApi);
     // The second one had not ended: it lasts until the last time of its table.
-    assert_eq!(times(cudnn), [(10, 80), (100, 0)]);
-    assert_eq!(names(cudnn), ["cudnnConvolutionForward", "cudnnCreate"]);
+    let called = [("cudnnConvolutionForward", 10, 80), ("cudnnCreate", 100, 0)];
+    assert_eq!(spans(cudnn), called);
     let cublas: &Events = of(Category::CublasApi);
-    assert_eq!((times(cublas), names(cublas)), (vec![(20, 40)], vec!["cublasSgemm_v2"]));
+    assert_eq!(spans(cublas), [("cublasSgemm_v2", 20, 40)]);
     // Both are on one row, the inner call on the lane below.
     assert_eq!(cudnn.row, [cublas.row[0]; 2]);
     assert_eq!((cudnn.lane[0], cublas.lane[0]), (0, 1));
     let row = timeline.row(cublas.row[0]).unwrap();
     assert_eq!((row.track.name(), row.thread), ("library", Some(101)));
     // Nothing says which work of the GPU they launched.
-    assert_eq!(
-        (&cudnn.correlation[..], &cublas.correlation[..]),
-        (&[0, 0][..], &[0][..])
-    );
+    assert_eq!([&cudnn.correlation[..], &cublas.correlation].concat(), [0; 3]);
 }
 
 #[test]
@@ -84,7 +82,7 @@ fn calls_of_libraries_of_reports_and_of_both_exports_are_the_same() {
                 unsupported("CUDNN_EVENTS: events of class 33"),
             ]
         );
-        assert_called(&timeline(read));
+        assert_called(&timeline_of(read));
     }
 }
 

@@ -3,10 +3,12 @@
 
 use flopwatch_model::{Capture, Device, MigInstance};
 use flopwatch_summary::summarise;
-use flopwatch_trace::{ReadLimits, timeline_file};
+use flopwatch_trace::ReadLimits;
 
 use super::writer::Report;
-use super::{STRINGS, capture, kernel, read_bytes, timeline};
+use super::{STRINGS, capture, kernel, read_bytes};
+use crate::capture::timeline_of;
+use crate::columns::through_a_file;
 use crate::export::{Export, Gpu, Kernel, Schema, text};
 use crate::message::{Message, new};
 
@@ -53,7 +55,7 @@ fn an_instance_has_its_numbers_and_its_uuid_and_no_peak_of_a_whole_gpu() {
     assert_eq!((device.multiprocessors, device.peak_bandwidth), (Some(16), None));
     assert!(device.peak_flops.is_empty());
     // Shares are told of the instance.
-    let busy = summarise(&timeline(capture)).gpus;
+    let busy = summarise(&timeline_of(capture)).gpus;
     assert_eq!(busy[0].name, format!("{NAME} (GPU instance 3, compute instance 1)"));
 }
 
@@ -64,10 +66,8 @@ fn numbers_that_are_absent_are_0_and_those_that_cannot_be_are_not_known() {
     assert_eq!(of(&new().number(1, 7)), Some(instance(Some(7), Some(0))));
     let none = u64::from(u32::MAX);
     assert_eq!(of(&new().number(1, none).number(2, none)), Some(instance(None, None)));
-    assert_eq!(
-        of(&new().number(1, u64::MAX).number(2, 1 << 40)),
-        Some(instance(None, None))
-    );
+    let too_large = new().number(1, u64::MAX).number(2, 1 << 40);
+    assert_eq!(of(&too_large), Some(instance(None, None)));
 }
 
 #[test]
@@ -105,12 +105,7 @@ fn an_export_tells_an_instance_by_its_name() {
 #[test]
 fn an_instance_is_read_back_from_the_timeline_file() {
     let numbers = new().number(1, 3);
-    let timeline = timeline(capture(&report(NAME, Some(&numbers))));
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("timeline.h5");
-    timeline_file::write(&timeline, &path).unwrap();
-    let read = timeline_file::read(&path, &ReadLimits::default()).unwrap();
-    assert_eq!(read, timeline);
+    let read = through_a_file(&timeline_of(capture(&report(NAME, Some(&numbers)))));
     assert_eq!(device(&read.capture).mig, Some(instance(Some(3), Some(0))));
 }
 

@@ -6,7 +6,8 @@ use flopwatch_trace::{ReadLimits, timeline_file};
 use serde_json::json;
 
 use super::writer::{Report, THREAD};
-use super::{capture, lost, names, read_bytes, timeline, times};
+use super::{capture, read_bytes};
+use crate::capture::{lost, names, timeline_of};
 use crate::export::{Callchain, Composite, Export, Finished, Schema};
 use crate::limits::limited;
 use crate::message::{Message, new};
@@ -101,18 +102,17 @@ fn stacks(capture: &Capture) -> Vec<Vec<String>> {
 fn assert_sampled(timeline: &Timeline) {
     let capture = &timeline.capture;
     let samples = &capture.events[&Category::CpuSample];
-    assert_eq!(times(samples), [(10, 0), (20, 0), (30, 0), (40, 0)]);
     assert_eq!(names(samples), ["work", "[libc.so.6]", "[unknown]", "work"]);
+    assert_eq!(samples.start_ns, [10, 20, 30, 40]);
+    assert_eq!(samples.duration_ns, [0; 4]);
     let expected = [&["work", "main"][..], &["[libc.so.6]", "main"], &[], &["work", "main"]];
     assert_eq!(stacks(capture), expected);
     // Those of `main`, and of each that it calls.
     assert_eq!(capture.call_stacks.stacks.len(), 3);
     assert_eq!(capture.call_stacks.texts, ["", "libc.so.6", "main", "train", "work"]);
     let row = timeline.row(samples.row[0]).unwrap();
-    assert_eq!(
-        (row.track.name(), row.process, row.thread),
-        ("cpu_sample", 100, Some(101))
-    );
+    let place = (row.track.name(), row.process, row.thread);
+    assert_eq!(place, ("cpu_sample", 100, Some(101)));
 }
 
 /// How a timeline's capture is forged.
@@ -128,13 +128,13 @@ fn samples_of_reports_and_of_both_exports_are_the_same_with_their_stacks() {
     for read in of_reports.into_iter().chain(of_exports.into_iter().flatten()) {
         assert!(lost(&read).is_empty(), "{:?}", lost(&read));
         assert!(read.captured.contains(&Category::CpuSample));
-        assert_sampled(&timeline(read));
+        assert_sampled(&timeline_of(read));
     }
 }
 
 #[test]
 fn a_flame_graph_of_samples_counts_each_once() {
-    let timeline = timeline(capture(&report(false)));
+    let timeline = timeline_of(capture(&report(false)));
     let written = |name: &str, parameters: &serde_json::Value| {
         let mut out = Vec::new();
         let request = Request::parse(name, parameters).unwrap();
@@ -151,7 +151,7 @@ fn a_flame_graph_of_samples_counts_each_once() {
 
 #[test]
 fn samples_read_back_from_the_timeline_file_with_their_stacks() {
-    let timeline = timeline(capture(&report(false)));
+    let timeline = timeline_of(capture(&report(false)));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.h5");
     let limits = ReadLimits::default();
@@ -170,14 +170,12 @@ fn samples_read_back_from_the_timeline_file_with_their_stacks() {
         timeline_file::read(&path, &limits).unwrap_err().to_string()
     };
     let nothing = "numbers that refer to nothing";
+    let gone = "a stack that is not there";
     let changes: [(Change, &str); 4] = [
         (|forged| forged.call_stacks.stacks[0].caller = 3, nothing),
         (|forged| forged.call_stacks.frames[0].function = 99, nothing),
         (|forged| forged.call_stacks.texts[0].push('a'), "the first text"),
-        (
-            |forged| forged.call_stacks.stacks.truncate(1),
-            "a stack that is not there",
-        ),
+        (|forged| forged.call_stacks.stacks.truncate(1), gone),
     ];
     for (change, says) in changes {
         let error = forge(change);

@@ -1,10 +1,11 @@
 //! Scheduling of threads: of reports, and of exports that list the same switches.
 
 use flopwatch_model::{Capture, Category, ColumnId, LossReason, Timeline};
-use flopwatch_trace::{ReadLimits, timeline_file};
 
 use super::writer::{PROCESS, Report, THREAD};
-use super::{capture, lost, names, read_bytes, timeline, times};
+use super::{capture, read_bytes};
+use crate::capture::{lost, spans, timeline_of};
+use crate::columns::through_a_file;
 use crate::export::{Export, Finished, Schema, Switch};
 use crate::limits::limited;
 use crate::message::{Message, new};
@@ -89,7 +90,7 @@ fn switches_of_reports_and_of_both_exports_become_the_same_times_in_any_order() 
             assert_eq!(lost(&read), [open]);
             assert!(read.captured.contains(&Category::CpuRunning));
             assert_eq!(
-                runs(&timeline(read)),
+                runs(&timeline_of(read)),
                 [(101, 3, 10, 40), (102, 0, 20, 30), (101, 31, 55, 70), (102, 3, 60, 70)]
             );
         }
@@ -98,11 +99,7 @@ fn switches_of_reports_and_of_both_exports_become_the_same_times_in_any_order() 
 
 #[test]
 fn the_times_are_read_back_from_the_timeline_file() {
-    let timeline = timeline(capture(&report(&SWITCHES)));
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("timeline.h5");
-    timeline_file::write(&timeline, &path).unwrap();
-    assert_eq!(timeline_file::read(&path, &ReadLimits::default()).unwrap(), timeline);
+    through_a_file(&timeline_of(capture(&report(&SWITCHES))));
 }
 
 #[test]
@@ -129,7 +126,7 @@ fn switches_that_make_no_sense_are_losses_and_no_times() {
             skipped("onto a CPU, and never off it", 2),
         ]
     );
-    assert_eq!(runs(&timeline(capture)), [(101, 4, 15, 20)]);
+    assert_eq!(runs(&timeline_of(capture)), [(101, 4, 15, 20)]);
 }
 
 #[test]
@@ -156,8 +153,7 @@ fn scheduling_of_which_nothing_can_be_used_was_not_captured() {
 #[test]
 fn times_before_the_session_move_its_start_back() {
     let capture = capture(&report(&[(THREAD, -20, true, 3), (THREAD, 15, false, 3)]));
-    let events = &capture.events[&Category::CpuRunning];
-    assert_eq!((times(events), names(events)), (vec![(0, 35)], vec!["CPU 3"]));
+    assert_eq!(spans(&capture.events[&Category::CpuRunning]), [("CPU 3", 0, 35)]);
 }
 
 #[test]

@@ -4,9 +4,10 @@ use flopwatch_trace::ReadLimits;
 use flopwatch_trace::redact::REDACTED;
 
 use super::writer::{PROCESS, THREAD};
-use super::{read_bytes, sample, timeline};
+use super::{read_bytes, sample};
+use crate::capture::timeline_of;
 use crate::message::new;
-use crate::secrets::decoded;
+use crate::secrets::{decoded, holds};
 
 const SECRET: &str = "planted-secret-that-nothing-may-tell";
 const IN_A_NAME: &str = "planted0secret0inside0a0name";
@@ -59,10 +60,6 @@ fn planted(secret: &str, name: &str) -> Vec<u8> {
     report.bytes()
 }
 
-fn holds(bytes: &[u8], text: &str) -> bool {
-    memchr::memmem::find(bytes, text.as_bytes()).is_some()
-}
-
 #[test]
 fn a_secret_planted_where_reports_have_such_is_in_nothing_that_is_made_of_it() {
     let bytes = planted(SECRET, &format!("upload MY_TOKEN={IN_A_NAME} to s3"));
@@ -72,7 +69,7 @@ fn a_secret_planted_where_reports_have_such_is_in_nothing_that_is_made_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.h5");
     let mut all = format!("{capture:?}").into_bytes();
-    flopwatch_trace::timeline_file::write(&timeline(capture), &path).unwrap();
+    flopwatch_trace::timeline_file::write(&timeline_of(capture), &path).unwrap();
     all.extend(decoded(&path));
     for secret in [SECRET, IN_A_NAME] {
         assert!(!holds(&all, secret), "{secret}");
