@@ -13,16 +13,22 @@ use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::config::AuthInfo;
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 use crate::chart;
+use crate::fetch::{reader_token, token};
 pub use crate::turns::Group;
 use crate::turns::{Place, Turn};
 
 /// Longest wait for one state: the start of an image, garbage collection, the captures of other
 /// tests that the agent carries out first.
 pub const STATE_TIMEOUT: Duration = Duration::from_mins(4);
+
+/// The account of a namespace by which its artifacts are read.
+const READER: &str = "reader";
 
 /// A connection to the cluster with the chart installed. Other groups of tests wait until it is
 /// dropped.
@@ -93,19 +99,6 @@ impl Cluster {
         }))
     }
 
-    /// A client with that bearer token and nothing else.
-    ///
-    /// # Errors
-    /// When the kubeconfig cannot be read.
-    pub async fn client_with(&self, token: &str) -> Result<Client> {
-        let mut config = Config::infer().await?;
-        config.auth_info = AuthInfo {
-            token: Some(token.to_owned().into()),
-            ..AuthInfo::default()
-        };
-        Ok(Client::try_from(config)?)
-    }
-
     /// A namespace of the test's own, at Pod Security level "restricted".
     ///
     /// # Errors
@@ -132,10 +125,7 @@ impl Cluster {
             Ok(accounts.get_opt("default").await?)
         })
         .await?;
-        Ok(TestNamespace {
-            client: self.client.clone(),
-            name: name.to_owned(),
-        })
+        Ok(TestNamespace::existing(self, name))
     }
 }
 
@@ -146,9 +136,87 @@ pub struct TestNamespace {
     pub client: Client,
     /// Name of the namespace.
     pub name: String,
+    /// The cluster, which other groups of tests wait for.
+    pub cluster: Cluster,
+    /// Made with the account by which artifacts are read.
+    reader: OnceCell<()>,
 }
 
 impl TestNamespace {
+    /// [Connects](Cluster::connect) to the cluster in the turn of the test's group, with a
+    /// [namespace](Cluster::namespace) of its own; none where the test is skipped.
+    ///
+    /// # Errors
+    /// Those of connecting, and when the API server refuses the namespace.
+    pub async fn begin(group: Group, name: &str) -> Result<Option<Self>> {
+        match Cluster::connect(group).await? {
+            Some(cluster) => cluster.namespace(name).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Begins as [`Self::begin`] does, [before the others](Cluster::connect_first) of the group.
+    ///
+    /// # Errors
+    /// Those of [`Self::begin`].
+    pub async fn begin_first(group: Group, name: &str) -> Result<Option<Self>> {
+        match Cluster::connect_first(group).await? {
+            Some(cluster) => cluster.namespace(name).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A namespace that is there.
+    pub fn existing(cluster: &Cluster, name: &str) -> Self {
+        Self {
+            client: cluster.client.clone(),
+            name: name.to_owned(),
+            cluster: cluster.clone(),
+            reader: OnceCell::new(),
+        }
+    }
+
+    /// A fresh token of an account that may read this namespace's artifacts, but not Raw.
+    ///
+    /// # Errors
+    /// When the API server makes none.
+    pub async fn reader(&self) -> Result<String> {
+        let make = || async { reader_token(self, READER, "flopwatch-viewer").await.map(drop) };
+        self.reader.get_or_try_init(make).await?;
+        token(&self.name, READER).await
+    }
+
+    /// Runs kubectl as the administrator with these words about this namespace, and returns what it
+    /// printed.
+    ///
+    /// # Errors
+    /// When it fails, with what it printed on both streams.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        kubectl(&self.name, arguments).await
+    }
+
+    /// Binds a ClusterRole to a service account of the namespace, as its administrator would.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn bind(&self, binding: &str, role: &str, account: &str) -> Result<()> {
+        let role = format!("--clusterrole={role}");
+        let account = format!("--serviceaccount={}:{account}", self.name);
+        let bind = ["create", "rolebinding", binding, &role, &account];
+        self.kubectl(&bind).await.map(drop)
+    }
+
+    /// Creates what a manifest says, as a user does: also what the types cannot hold.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn create_untyped(&self, manifest: &Value) -> Result<String> {
+        let file = NamedTempFile::new()?;
+        std::fs::write(file.path(), manifest.to_string())?;
+        let path = file.path().to_str().context("a path that is not UTF-8")?;
+        self.kubectl(&["create", "-f", path]).await
+    }
+
     /// The API of a namespaced kind here.
     pub fn api<K>(&self) -> Api<K>
     where
@@ -164,25 +232,12 @@ impl TestNamespace {
     /// When the binding is refused, or the API server does not act on it in time.
     pub async fn allow_pod_templates(&self) -> Result<()> {
         let account = format!("--serviceaccount={}:flopwatch-controller", chart::NAMESPACE);
-        let role = "flopwatch-pod-templates";
-        let bind = [
-            "-n",
-            &self.name,
-            "create",
-            "rolebinding",
-            role,
-            &format!("--clusterrole={role}"),
-            &account,
-        ];
-        run("kubectl", &bind).await?;
+        let (name, role) = ("flopwatch-pod-templates", "--clusterrole=flopwatch-pod-templates");
+        self.kubectl(&["create", "rolebinding", name, role, &account]).await?;
         let controller = format!("--as=system:serviceaccount:{}:flopwatch-controller", chart::NAMESPACE);
         eventually("the controller to be allowed to create pods", || async {
             // It fails for as long as the answer is no.
-            run(
-                "kubectl",
-                &["-n", &self.name, "auth", "can-i", "create", "pods", &controller],
-            )
-            .await?;
+            self.kubectl(&["auth", "can-i", "create", "pods", &controller]).await?;
             Ok(Some(()))
         })
         .await
@@ -283,6 +338,35 @@ where
         }
         tokio::time::sleep(pause).await;
     }
+}
+
+/// A client with that bearer token and nothing else.
+///
+/// # Errors
+/// When the kubeconfig cannot be read.
+pub async fn client_with(token: &str) -> Result<Client> {
+    let mut config = Config::infer().await?;
+    config.auth_info = AuthInfo {
+        token: Some(token.to_owned().into()),
+        ..AuthInfo::default()
+    };
+    Ok(Client::try_from(config)?)
+}
+
+/// What has the API server say what it would make, and make nothing.
+pub fn dry_run() -> PostParams {
+    PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    }
+}
+
+/// Runs kubectl with these words about a namespace, and returns what it printed.
+///
+/// # Errors
+/// When it fails, with what it printed on both streams.
+pub async fn kubectl(namespace: &str, arguments: &[&str]) -> Result<String> {
+    run("kubectl", &[&["-n", namespace][..], arguments].concat()).await
 }
 
 /// Runs a program with a deadline and returns what it printed.

@@ -12,7 +12,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::chart;
-use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually, run};
+use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually, kubectl, run};
+use crate::pods::is_ready;
 
 /// Bytes of a body that are shown where an answer is not what it should be.
 const MAX_SHOWN_BYTES: usize = 1000;
@@ -192,16 +193,21 @@ impl ArtifactClient {
 /// # Errors
 /// When the API server makes none.
 pub async fn token(namespace: &str, account: &str) -> Result<String> {
-    let token = run(
-        "kubectl",
-        &["-n", namespace, "create", "token", account, "--duration=10m"],
-    )
-    .await?;
+    let token = kubectl(namespace, &["create", "token", account, "--duration=10m"]).await?;
     let token = token.trim().to_owned();
     if token.is_empty() {
         bail!("no token for {account}");
     }
     Ok(token)
+}
+
+/// Makes a service account in the namespace, which has no rights, and returns a token of it.
+///
+/// # Errors
+/// When the API server refuses one of these.
+pub async fn stranger_token(namespace: &TestNamespace, account: &str) -> Result<String> {
+    namespace.kubectl(&["create", "serviceaccount", account]).await?;
+    token(&namespace.name, account).await
 }
 
 /// Makes a service account in the namespace, binds a ClusterRole to it there, and returns a token
@@ -210,21 +216,8 @@ pub async fn token(namespace: &str, account: &str) -> Result<String> {
 /// # Errors
 /// When the API server refuses one of these.
 pub async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) -> Result<String> {
-    run("kubectl", &["-n", &namespace.name, "create", "serviceaccount", account]).await?;
-    run(
-        "kubectl",
-        &[
-            "-n",
-            &namespace.name,
-            "create",
-            "rolebinding",
-            account,
-            &format!("--clusterrole={role}"),
-            &format!("--serviceaccount={}:{account}", namespace.name),
-        ],
-    )
-    .await?;
-    token(&namespace.name, account).await
+    namespace.bind(account, role, account).await?;
+    stranger_token(namespace, account).await
 }
 
 /// Makes a reader as [`reader_token`] does, who may read Raw too.
@@ -232,12 +225,8 @@ pub async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) 
 /// # Errors
 /// When the API server refuses one of these.
 pub async fn raw_reader_token(namespace: &TestNamespace, account: &str) -> Result<String> {
-    let token = reader_token(namespace, account, "flopwatch-viewer").await?;
-    let account = format!("--serviceaccount={}:{account}", namespace.name);
-    let role = "--clusterrole=flopwatch-raw-reader";
-    let bind = ["-n", &namespace.name, "create", "rolebinding", "raw", role, &account];
-    run("kubectl", &bind).await?;
-    Ok(token)
+    namespace.bind("raw", "flopwatch-raw-reader", account).await?;
+    reader_token(namespace, account, "flopwatch-viewer").await
 }
 
 /// Makes a service account in the release's namespace, or takes it where it is, binds a ClusterRole
@@ -270,9 +259,9 @@ pub async fn account_token_in(namespace: &str, account: &str, role: &str, audien
         run("kubectl", &["apply", "-f", path]).await?;
     }
     let audience = audience.map(|audience| format!("--audience={audience}"));
-    let mut arguments = vec!["-n", namespace, "create", "token", account, "--duration=1h"];
+    let mut arguments = vec!["create", "token", account, "--duration=1h"];
     arguments.extend(audience.as_deref());
-    let token = run("kubectl", &arguments).await?;
+    let token = kubectl(namespace, &arguments).await?;
     Ok(token.trim().to_owned())
 }
 
@@ -284,20 +273,9 @@ pub async fn gateway(client: &Client) -> Result<String> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), chart::NAMESPACE);
     let labels = ListParams::default().labels("app.kubernetes.io/component=gateway");
     let address = eventually("a ready gateway", || async {
-        let ready = pods
-            .list(&labels)
-            .await?
-            .items
-            .into_iter()
-            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
-            .filter_map(|pod| pod.status)
-            .find(|status| {
-                let conditions = status.conditions.as_deref().unwrap_or_default();
-                conditions
-                    .iter()
-                    .any(|one| one.type_ == "Ready" && one.status == "True")
-            });
-        Ok(ready.and_then(|status| status.pod_ip))
+        let mut all = pods.list(&labels).await?.into_iter();
+        let ready = all.find(|pod| pod.metadata.deletion_timestamp.is_none() && is_ready(pod));
+        Ok(ready.and_then(|pod| pod.status?.pod_ip))
     })
     .await?;
     Ok(format!("https://{address}:8443/api/profiling"))

@@ -8,7 +8,8 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::cluster::TestNamespace;
-use crate::pods::workload;
+use crate::pods::{labelled, workload};
+use crate::workload::field;
 
 /// What the pod runs: a loop of PyTorch and of JAX in each process.
 const PROGRAM: &str = include_str!("../programs/frameworks.py");
@@ -65,8 +66,7 @@ fn packages(environment: &Path) -> Result<PathBuf> {
 /// When the toolchain's Pythons are not there.
 pub fn frameworks(name: &str, prepare: &str, processes: u16) -> Result<Value> {
     let pythons = Pythons::of_environment()?;
-    let mut pod = workload(name, false, &[]);
-    pod["metadata"]["labels"]["flopwatch.dev/prepare"] = json!(prepare);
+    let mut pod = labelled(workload(name, false, &[]), prepare);
     // PyTorch without a GPU has operators and no CUDA; its system calls are what nsys sees of it.
     pod["metadata"]["annotations"] = json!({ "flopwatch.dev/nsys-trace": "nvtx,osrt" });
     let folders = [
@@ -75,16 +75,12 @@ pub fn frameworks(name: &str, prepare: &str, processes: u16) -> Result<Value> {
         ("jax", "/jax", pythons.jax),
         ("libraries", "/libraries", PathBuf::from("/usr/lib/x86_64-linux-gnu")),
     ];
-    let volumes = folders
-        .iter()
-        .map(|(name, _, path)| json!({ "name": name, "hostPath": { "path": path, "type": "Directory" } }));
-    let mut volumes: Vec<Value> = volumes.collect();
-    volumes.push(json!({ "name": "tmp", "emptyDir": {} }));
-    let mounts = folders
-        .iter()
-        .map(|(name, at, _)| json!({ "name": name, "mountPath": at, "readOnly": true }));
-    let mut mounts: Vec<Value> = mounts.collect();
-    mounts.push(json!({ "name": "tmp", "mountPath": "/tmp" }));
+    let mut volumes = vec![json!({ "name": "tmp", "emptyDir": {} })];
+    let mut mounts = vec![json!({ "name": "tmp", "mountPath": "/tmp" })];
+    for (name, at, path) in folders {
+        volumes.push(json!({ "name": name, "hostPath": { "path": path, "type": "Directory" } }));
+        mounts.push(json!({ "name": name, "mountPath": at, "readOnly": true }));
+    }
     pod["spec"]["volumes"] = json!(volumes);
     let container = &mut pod["spec"]["containers"][0];
     container["volumeMounts"] = json!(mounts);
@@ -106,17 +102,12 @@ pub fn frameworks(name: &str, prepare: &str, processes: u16) -> Result<Value> {
 /// # Errors
 /// When no line tells of a step.
 pub fn longest_step_micros(log: &str, from_unix_ns: u64) -> Result<u64> {
-    let lines = log.lines().filter_map(|line| {
-        let field = |name: &str| {
-            let mut words = line.split_whitespace();
-            words.find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse::<u64>().ok())
-        };
-        Some((field("t")?, field("longest")?))
-    });
-    let steps = lines
-        .filter(|(time, _)| *time >= from_unix_ns)
-        .map(|(_, longest)| longest);
-    steps.max().context("no steps")
+    let lines = log
+        .lines()
+        .filter_map(|line| Some((field(line, "t")?, field(line, "longest")?)));
+    let steps = lines.filter(|(time, _)| *time >= from_unix_ns);
+    let longest = steps.map(|(_, longest)| longest).max();
+    longest.context("no steps")
 }
 
 impl TestNamespace {

@@ -17,6 +17,9 @@ use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::cluster::eventually;
+use crate::pods::first_status;
+
 /// A process that cannot be mistaken for a later one of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
@@ -41,6 +44,17 @@ impl Process {
     /// Whether a signal holds it stopped.
     pub fn is_stopped(self) -> bool {
         matches!(stat(self.pid), Some(('T', start)) if start == self.start)
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Errors
+    /// When it does not in time.
+    pub async fn ended(self) -> Result<()> {
+        eventually(&format!("process {} to end", self.pid), || async {
+            Ok((!self.is_alive()).then_some(()))
+        })
+        .await
     }
 
     /// Sends a signal. That it has ended by now is no error.
@@ -223,13 +237,8 @@ fn beside<T: Send + 'static>(process: Process, make: impl FnOnce() -> Result<T> 
 /// # Errors
 /// When the kubelet has told none.
 pub fn container_id(pod: &Pod) -> Result<String> {
-    let statuses = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.container_statuses.as_ref());
-    let id = statuses
-        .and_then(|all| all.first()?.container_id.clone())
-        .context("the pod has no container yet")?;
+    let id = first_status(pod).and_then(|one| one.container_id.clone());
+    let id = id.context("the pod has no container yet")?;
     Ok(id.rsplit_once('/').map_or(id.clone(), |(_, id)| id.to_owned()))
 }
 

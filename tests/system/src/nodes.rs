@@ -10,7 +10,8 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::chart;
-use crate::cluster::{Cluster, Group, TestNamespace, eventually, run};
+use crate::cluster::{Cluster, Group, TestNamespace, eventually, kubectl};
+use crate::pods::is_ready;
 
 /// Label that every kubelet gives its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -42,17 +43,24 @@ impl Cluster {
         Ok(None)
     }
 
+    /// Whether a node is ready now.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub async fn is_ready(&self, name: &str) -> Result<bool> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let conditions = nodes.get(name).await?.status.and_then(|status| status.conditions);
+        let mut conditions = conditions.into_iter().flatten();
+        Ok(conditions.any(|one| one.type_ == "Ready" && one.status == "True"))
+    }
+
     /// Waits until a node is ready, or is not.
     ///
     /// # Errors
     /// When it does not change in time.
     pub async fn node_ready(&self, name: &str, ready: bool) -> Result<()> {
-        let nodes: Api<Node> = Api::all(self.client.clone());
         eventually(&format!("node {name} to be ready: {ready}"), || async {
-            let conditions = nodes.get(name).await?.status.and_then(|status| status.conditions);
-            let mut conditions = conditions.unwrap_or_default().into_iter();
-            let now = conditions.any(|one| one.type_ == "Ready" && one.status == "True");
-            Ok((now == ready).then_some(()))
+            Ok((self.is_ready(name).await? == ready).then_some(()))
         })
         .await
     }
@@ -68,14 +76,7 @@ impl Cluster {
             .fields(&format!("spec.nodeName={node}"));
         eventually(&format!("the agent on {node} to be ready"), || async {
             let found = pods.list(&agents).await?;
-            Ok(found.into_iter().find(|pod| {
-                let status = pod.status.as_ref();
-                let mut all = status
-                    .and_then(|status| status.conditions.as_ref())
-                    .into_iter()
-                    .flatten();
-                all.any(|one| one.type_ == "Ready" && one.status == "True")
-            }))
+            Ok(found.into_iter().find(is_ready))
         })
         .await
     }
@@ -87,11 +88,7 @@ impl Cluster {
     pub async fn agent_token(&self, node: &str) -> Result<String> {
         let agent = self.agent_on(node).await?.name_any();
         let file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-        let token = run(
-            "kubectl",
-            &["-n", chart::NAMESPACE, "exec", &agent, "-c", "agent", "--", "cat", file],
-        )
-        .await?;
+        let token = kubectl(chart::NAMESPACE, &["exec", &agent, "-c", "agent", "--", "cat", file]).await?;
         Ok(token.trim().to_owned())
     }
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
+use flopwatch_api::capture::Capture;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use nix::sys::signal::Signal;
@@ -11,6 +12,7 @@ use nix::sys::signal::Signal;
 use crate::chart;
 use crate::cluster::eventually;
 use crate::node::{self, Process};
+use crate::pods::first_status;
 
 /// Where the agent keeps captures under way, as it sees it.
 pub const SPOOL: &str = "/var/lib/flopwatch/spool";
@@ -161,6 +163,12 @@ impl Running {
         self.process.root().join(inside.trim_start_matches('/'))
     }
 
+    /// The manifest of a capture that the agent published, on the node.
+    pub fn manifest(&self, capture: &Capture) -> PathBuf {
+        let namespace = capture.namespace().unwrap_or_default();
+        self.path(&format!("{ARTIFACTS}/captures/{namespace}/{}.json", capture.name_any()))
+    }
+
     /// Processes of its pod beside itself, and its children in cgroups of their own: the tools that
     /// it runs on captures. Those of the pod's sandbox do not count.
     ///
@@ -179,10 +187,6 @@ impl Running {
         all.dedup();
         Ok(all)
     }
-}
-
-fn first_status(pod: &Pod) -> Option<&ContainerStatus> {
-    pod.status.as_ref()?.container_statuses.as_ref()?.first()
 }
 
 fn process_of(part: Part, pod: &Pod) -> Result<Process> {

@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::cluster::{TestNamespace, eventually};
 use crate::node;
-use crate::workload::{counts, longest_silence};
+use crate::pods::first_status;
+use crate::workload::{counts, longest_silence, was_given_a_child};
 
 /// Longest time without a line of the workload that does not count as a pause: it writes ten a
 /// second, on a machine that the tests may keep busy.
@@ -33,11 +34,7 @@ impl PodState {
     pub async fn of(namespace: &TestNamespace, pod: &str) -> Result<Self> {
         let found = namespace.api::<Pod>().get(pod).await?;
         let process = node::first_process(&found);
-        let container = found
-            .status
-            .and_then(|status| status.container_statuses)
-            .and_then(|all| all.into_iter().next())
-            .context("no container")?;
+        let container = first_status(&found).context("no container")?;
         ensure!(
             container.state.as_ref().is_some_and(|state| state.running.is_some()),
             "the workload does not run: {:?}",
@@ -53,7 +50,7 @@ impl PodState {
         Ok(Self {
             pod: pod.to_owned(),
             start_ticks: start_ticks.trim().to_owned(),
-            container: container.container_id.context("no container ID")?,
+            container: container.container_id.clone().context("no container ID")?,
             restarts: container.restart_count,
             ranges: last.map(|count| count.ranges).sum(),
         })
@@ -66,22 +63,14 @@ impl PodState {
     /// When it was harmed.
     pub async fn goes_on(&self, namespace: &TestNamespace) -> Result<()> {
         let now = Self::of(namespace, &self.pod).await?;
-        ensure!(
-            now.container == self.container,
-            "{} became {}",
-            self.container,
-            now.container
-        );
+        let (before, after) = (&self.container, &now.container);
+        ensure!(before == after, "{before} became {after}");
         ensure!(now.restarts == self.restarts, "the workload restarted");
         ensure!(now.start_ticks == self.start_ticks, "PID 1 is another process");
         let log = namespace.logs(&self.pod).await?;
         let silence = longest_silence(&log);
         ensure!(silence < MAX_SILENCE, "the workload said nothing for {silence:?}");
-        ensure!(
-            !log.lines()
-                .any(|line| line.contains("wait=") && !line.contains("wait=ECHILD")),
-            "the workload was given a child"
-        );
+        ensure!(!was_given_a_child(&log), "the workload was given a child");
         eventually("the workload to count on", || async {
             let later = Self::of(namespace, &self.pod).await?;
             Ok((later.ranges > now.ranges).then_some(()))

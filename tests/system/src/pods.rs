@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_ANNOTATION};
 use flopwatch_api::session::ProfilingSession;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::api::node::v1::RuntimeClass;
-use kube::api::{Api, LogParams, PostParams};
-use kube::{Client, ResourceExt as _};
+use kube::ResourceExt as _;
+use kube::api::{Api, DeleteParams, LogParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually, run};
+use crate::cluster::{STATE_TIMEOUT, TestNamespace, dry_run, eventually};
 use crate::node;
 use crate::workload::counts;
 
@@ -52,29 +52,35 @@ pub fn workload(name: &str, prepared: bool, arguments: &[&str]) -> Value {
     })
 }
 
+/// A prepared workload with ranges of 2 ms.
+pub fn sample(name: &str) -> Value {
+    workload(name, true, &["--range-micros", "2000"])
+}
+
 /// A workload with ranges of 2 ms, prepared for these words.
 pub fn prepared_for(name: &str, words: &str) -> Value {
-    let mut pod = workload(name, false, &["--range-micros", "2000"]);
+    labelled(workload(name, false, &["--range-micros", "2000"]), words)
+}
+
+/// A pod that asks to be prepared for these words.
+#[must_use]
+pub fn labelled(mut pod: Value, words: &str) -> Value {
     pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
     pod
 }
 
-/// Has admission copy the tools into a pod also where the cluster mounts images: the pod's runtime
-/// has a class of its own by name, and is the usual one. The class stays, as other tests use it.
-///
-/// # Errors
-/// When the API server does not take the class.
-pub async fn copied_into(client: &Client, mut pod: Value) -> Result<Value> {
-    const CLASS: &str = "flopwatch-test-copied";
-    let class = json!({ "metadata": { "name": CLASS }, "handler": "runc" });
-    let class: RuntimeClass = serde_json::from_value(class)?;
-    let made = Api::all(client.clone()).create(&PostParams::default(), &class).await;
-    match made {
-        Err(kube::Error::Api(status)) if status.code == 409 => {}
-        made => drop(made?),
-    }
-    pod["spec"]["runtimeClassName"] = json!(CLASS);
-    Ok(pod)
+/// A pod of the workload's image whose program is a script of a shell.
+pub fn shell(name: &str, prepared: bool, script: &str) -> Value {
+    let mut pod = workload(name, prepared, &[script]);
+    pod["spec"]["containers"][0]["command"] = json!(["/bin/sh", "-c"]);
+    pod
+}
+
+/// A pod whose container is started anew whenever it ends.
+#[must_use]
+pub fn restarting(mut pod: Value) -> Value {
+    pod["spec"]["restartPolicy"] = json!("Always");
+    pod
 }
 
 /// The same as a template of a session's own pod, which admission is to prepare.
@@ -90,6 +96,27 @@ pub fn with_ncu_double(mut pod: Value) -> Value {
     pod
 }
 
+/// Whether the pod's condition says that it is ready.
+pub fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut all = conditions.into_iter().flatten();
+    all.any(|one| one.type_ == "Ready" && one.status == "True")
+}
+
+/// Status of a pod's first container; none before the kubelet has told it.
+pub fn first_status(pod: &Pod) -> Option<&ContainerStatus> {
+    pod.status.as_ref()?.container_statuses.as_ref()?.first()
+}
+
+/// How often the containers of a pod were started anew.
+pub fn restarts(pod: &Pod) -> i32 {
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_ref());
+    statuses.into_iter().flatten().map(|one| one.restart_count).sum()
+}
+
 impl TestNamespace {
     /// Creates a pod and returns it as admission left it.
     ///
@@ -100,19 +127,109 @@ impl TestNamespace {
         Ok(self.api::<Pod>().create(&PostParams::default(), &pod).await?)
     }
 
+    /// Creates a pod on the node that tests do not lose, and returns it as admission left it.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn create_kept(&self, manifest: Value) -> Result<Pod> {
+        self.create_pod(self.on_kept_node(manifest).await?).await
+    }
+
+    /// Creates a pod and waits until it runs.
+    ///
+    /// # Errors
+    /// When the API server refuses it, or it does not run in time.
+    pub async fn run(&self, manifest: Value) -> Result<Pod> {
+        let name = self.create_pod(manifest).await?.name_any();
+        self.running(&name).await
+    }
+
+    /// Creates a prepared pod and waits until its launcher has decided, whatever that is
+    /// ([`Self::launch_state`]).
+    ///
+    /// # Errors
+    /// When the API server refuses it, or the launcher wrote nothing in time.
+    pub async fn launch(&self, manifest: Value) -> Result<Value> {
+        let name = self.create_pod(manifest).await?.name_any();
+        self.launch_state(&name).await
+    }
+
+    /// Creates a prepared pod and waits until its start was grafted. Gives what its launcher says.
+    ///
+    /// # Errors
+    /// When the API server refuses it, or it starts plainly.
+    pub async fn graft(&self, manifest: Value) -> Result<Value> {
+        let name = self.create_pod(manifest).await?.name_any();
+        self.grafted(&name).await
+    }
+
+    /// Waits until the start of a prepared pod was grafted, and gives what its launcher says.
+    ///
+    /// # Errors
+    /// When it started plainly.
+    pub async fn grafted(&self, name: &str) -> Result<Value> {
+        let state = self.launch_state(name).await?;
+        ensure!(state["grafted"] == true, "the start of {name} was not grafted: {state}");
+        Ok(state)
+    }
+
+    /// Has admission copy the tools into a pod also where the cluster mounts images: the pod's
+    /// runtime has a class of its own by name, and is the usual one. The class stays, as other
+    /// tests use it.
+    ///
+    /// # Errors
+    /// When the API server does not take the class.
+    pub async fn copied(&self, mut pod: Value) -> Result<Value> {
+        const CLASS: &str = "flopwatch-test-copied";
+        let class = json!({ "metadata": { "name": CLASS }, "handler": "runc" });
+        let class: RuntimeClass = serde_json::from_value(class)?;
+        let classes: Api<RuntimeClass> = Api::all(self.client.clone());
+        match classes.create(&PostParams::default(), &class).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            made => drop(made?),
+        }
+        pod["spec"]["runtimeClassName"] = json!(CLASS);
+        Ok(pod)
+    }
+
+    /// What the API server would make of a pod, admission heard.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn admitted(&self, manifest: Value) -> Result<Pod> {
+        let pod: Pod = serde_json::from_value(manifest)?;
+        Ok(self.api::<Pod>().create(&dry_run(), &pod).await?)
+    }
+
+    /// Deletes a pod, with so many seconds for its end.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn delete_pod(&self, name: &str, seconds: u32) -> Result<()> {
+        let parameters = DeleteParams::default().grace_period(seconds);
+        self.api::<Pod>().delete(name, &parameters).await?;
+        Ok(())
+    }
+
+    /// Waits until a pod's first container has printed this.
+    ///
+    /// # Errors
+    /// When it does not in time.
+    pub async fn says(&self, pod: &str, text: &str) -> Result<()> {
+        eventually(&format!("pod {pod} to say {text}"), || async {
+            Ok(self.logs(pod).await?.contains(text).then_some(()))
+        })
+        .await
+    }
+
     /// Waits until admission prepares pods. After a node was missed it has no endpoint for some
     /// seconds, and pods that are created then start as they are.
     ///
     /// # Errors
     /// When it does not in time.
     pub async fn prepares_pods(&self) -> Result<()> {
-        let pod: Pod = serde_json::from_value(workload("asked", true, &[]))?;
-        let dry = PostParams {
-            dry_run: true,
-            ..PostParams::default()
-        };
         eventually("admission to prepare pods", || async {
-            let made = self.api::<Pod>().create(&dry, &pod).await?;
+            let made = self.admitted(workload("asked", true, &[])).await?;
             Ok(made.annotations().contains_key(PREPARED_ANNOTATION).then_some(()))
         })
         .await
@@ -187,14 +304,9 @@ impl TestNamespace {
     pub async fn exit_code(&self, name: &str) -> Result<i32> {
         eventually(&format!("pod {name} to end"), || async {
             let pod = self.api::<Pod>().get(name).await?;
-            let code = pod
-                .status
-                .and_then(|status| status.container_statuses)
-                .and_then(|all| all.into_iter().next())
-                .and_then(|one| one.state)
-                .and_then(|state| state.terminated)
-                .map(|terminated| terminated.exit_code);
-            Ok(code)
+            let state = first_status(&pod).and_then(|one| one.state.as_ref());
+            let ended = state.and_then(|state| state.terminated.as_ref());
+            Ok(ended.map(|ended| ended.exit_code))
         })
         .await
     }
@@ -218,10 +330,8 @@ impl TestNamespace {
     pub async fn shell(&self, name: &str, command: &str) -> Result<String> {
         let until = Instant::now() + STATE_TIMEOUT;
         loop {
-            let arguments = [
-                "-n", &self.name, "exec", name, "-c", "main", "--", "/bin/sh", "-c", command,
-            ];
-            match run("kubectl", &arguments).await {
+            let arguments = ["exec", name, "-c", "main", "--", "/bin/sh", "-c", command];
+            match self.kubectl(&arguments).await {
                 // Nothing was run: a fault has stopped the API server for a while.
                 Err(error) if error.to_string().contains(UNREACHABLE) && Instant::now() < until => {
                     tokio::time::sleep(Duration::from_secs(1)).await;

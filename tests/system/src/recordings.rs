@@ -1,23 +1,44 @@
 //! What flight recorders held: timelines of captures, and what was kept of a container that ended.
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_api::artifact::CUDA_TRACE;
+use flopwatch_api::artifact::{CUDA_TRACE, TIMELINE};
 use flopwatch_api::capture::Capture;
 use flopwatch_model::{Capture as Events, Category};
 use flopwatch_trace::ReadLimits;
-use serde_json::json;
+use kube::Client;
 use tempfile::NamedTempFile;
 
-use crate::cluster::{Cluster, TestNamespace};
-use crate::fetch::{ArtifactClient, reader_token};
+use crate::cluster::TestNamespace;
+use crate::fetch::ArtifactClient;
+use crate::simulated_gpu::records;
 
-/// A timeline file of a capture.
-///
-/// # Errors
-/// When it is not published or cannot be read.
-pub async fn timeline(cluster: &Cluster, token: &str, capture: &Capture, name: &str) -> Result<Events> {
-    let file = published(cluster, token, capture, name).await?;
-    Ok(flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture)
+impl TestNamespace {
+    /// What a capture published under that name, as a reader fetches it.
+    ///
+    /// # Errors
+    /// When it is not published or cannot be read.
+    pub async fn artifact(&self, capture: &Capture, name: &str) -> Result<Vec<u8>> {
+        published(&self.client, &self.reader().await?, capture, name).await
+    }
+
+    /// A timeline file of a capture.
+    ///
+    /// # Errors
+    /// When it is not published or cannot be read.
+    pub async fn timeline(&self, capture: &Capture, name: &str) -> Result<Events> {
+        let file = written(&self.artifact(capture, name).await?)?;
+        Ok(flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture)
+    }
+
+    /// Holds a timeline file of a capture against the kernels and calls that a program counted.
+    ///
+    /// # Errors
+    /// When it has more or fewer.
+    pub async fn holds(&self, capture: &Capture, name: &str, counted: u64) -> Result<()> {
+        let found = records(&self.timeline(capture, name).await?);
+        ensure!(found == counted, "{found} in {name}, {counted} by the program");
+        Ok(())
+    }
 }
 
 /// All that the CUDA tracer recorded, in its window and in the moments until its programs heard of
@@ -25,22 +46,26 @@ pub async fn timeline(cluster: &Cluster, token: &str, capture: &Capture, name: &
 ///
 /// # Errors
 /// When the capture has no such file, or it cannot be read.
-pub async fn traced(cluster: &Cluster, token: &str, capture: &Capture) -> Result<Events> {
-    let file = published(cluster, token, capture, CUDA_TRACE).await?;
+pub async fn traced(client: &Client, token: &str, capture: &Capture) -> Result<Events> {
+    let file = written(&published(client, token, capture, CUDA_TRACE).await?)?;
     Ok(flopwatch_trace::tracer::read(file.path(), &ReadLimits::default())?)
 }
 
-/// A file that a capture published.
-async fn published(cluster: &Cluster, token: &str, capture: &Capture, name: &str) -> Result<NamedTempFile> {
+/// What a capture published under that name.
+async fn published(client: &Client, token: &str, capture: &Capture, name: &str) -> Result<Vec<u8>> {
     let status = capture.status.as_ref().context("no status")?;
     let listed = status.artifacts.iter().any(|artifact| artifact.name == name);
     ensure!(listed, "no {name} among {:?}", status.artifacts);
     let url = status.url.as_ref().context("no URL")?;
-    let client = ArtifactClient::new(&cluster.client).await?;
+    let client = ArtifactClient::new(client).await?;
     let answer = client.request(&format!("{url}/{name}"), Some(token), &[]).await?;
-    ensure!(answer.status == 200, "{name}: {}", answer.status);
+    ensure!(answer.status == 200, "{name}: {answer:?}");
+    Ok(answer.body)
+}
+
+fn written(bytes: &[u8]) -> Result<NamedTempFile> {
     let file = NamedTempFile::new()?;
-    std::fs::write(file.path(), &answer.body)?;
+    std::fs::write(file.path(), bytes)?;
     Ok(file)
 }
 
@@ -85,7 +110,7 @@ pub fn begins(capture: &Events) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// When nothing is kept, or something else.
-pub async fn ends_with_its_programs_last_line(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
+pub async fn ends_with_its_programs_last_line(namespace: &TestNamespace) -> Result<()> {
     let logs = namespace.logs("trainer").await?;
     let said = logs
         .lines()
@@ -93,14 +118,10 @@ pub async fn ends_with_its_programs_last_line(cluster: &Cluster, namespace: &Tes
     let (time, total) = said.with_context(|| format!("no last line in {logs:?}"))?;
     let (time, total): (u64, u64) = (time.parse()?, total.parse()?);
     namespace.event("trainer", "RecordingKept").await?;
-    let spec = json!({
-        "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120, "profiler": { "type": "Recorder" }
-    });
-    namespace.create_session("after", spec).await?;
+    namespace.profile_main("after", "trainer", 120, "Recorder").await?;
     namespace.finished("after").await?;
     let capture = namespace.only_capture("after").await?;
-    let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
-    let recorded = timeline(cluster, &token, &capture, "timeline.h5").await?;
+    let recorded = namespace.timeline(&capture, TIMELINE).await?;
     let (_, last, count) = ranges(&recorded)?;
     ensure!(
         count == total,

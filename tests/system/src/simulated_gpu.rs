@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_api::preparation::{CUDA_BYTES_ANNOTATION, CUDA_DIR, CUDA_FILE, FLOPWATCH_CUDA_CUPTI, PREPARE_LABEL};
+use flopwatch_api::preparation::{CUDA_BYTES_ANNOTATION, CUDA_DIR, CUDA_FILE, FLOPWATCH_CUDA_CUPTI};
 use flopwatch_model::{Capture, Category, Events};
 use flopwatch_trace::{ReadLimits, tracer};
 use flopwatch_tracer_file::header::WANTED_AT;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually};
 use crate::node::{self, Process};
-use crate::pods::workload;
+use crate::pods::{labelled, shell};
 
 /// Pause between two looks at what a program said.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -28,14 +28,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A pod that runs a shell's script with the simulated GPU, prepared for the words where there are
 /// some. Its folder `/work` can be written.
 pub fn scripted(name: &str, words: Option<&str>, script: &str) -> Value {
-    let mut pod = workload(name, false, &[script]);
+    let mut pod = shell(name, false, script);
     if let Some(words) = words {
-        pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
+        pod = labelled(pod, words);
     }
     // A file of the usual size asks for more memory than the pod has.
     pod["metadata"]["annotations"] = json!({ CUDA_BYTES_ANNOTATION: "8Mi" });
     let container = &mut pod["spec"]["containers"][0];
-    container["command"] = json!(["/bin/sh", "-c"]);
     container["env"] = json!([
         { "name": "LD_LIBRARY_PATH", "value": "/opt/simulated-gpu/driver" },
         { "name": "FLOPWATCH_FAKE_DRIVER", "value": "13050" },
@@ -81,14 +80,6 @@ pub fn with_variable(mut pod: Value, name: &str, value: &str) -> Value {
         variables.push(json!({ "name": name, "value": value }));
     }
     pod
-}
-
-/// The spec of a session with the CUDA tracer.
-pub fn traced(pod: &str, seconds: u32) -> Value {
-    json!({
-        "target": { "podName": pod, "containerNames": ["main"] }, "durationSeconds": seconds,
-        "profiler": { "type": "Cuda" }
-    })
 }
 
 /// How many kernels and calls a timeline has: what the program counts of launches of kernels.

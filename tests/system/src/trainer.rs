@@ -17,9 +17,9 @@ use crate::node::{self, Process, StoppedProcess};
 use crate::nodes::on_node;
 use crate::parts::{Running, SPOOL};
 use crate::pod_state::PodState;
-use crate::pods::workload;
+use crate::pods::{restarting, sample};
 use crate::remains;
-use crate::sessions::capture_condition;
+use crate::sessions::{capture_condition, condition_of, spec, with};
 
 /// The raw capture, which the agent itself puts into the capture's folder.
 const RAW: &str = "capture.qdstrm";
@@ -42,11 +42,6 @@ pub struct Trainer {
     has_run_folder: bool,
 }
 
-/// The prepared pod of the sample workload.
-fn sample(name: &str) -> Value {
-    workload(name, true, &["--range-micros", "2000"])
-}
-
 /// How a capture ended.
 #[derive(Clone, Debug)]
 pub struct End {
@@ -54,6 +49,8 @@ pub struct End {
     pub uid: String,
     /// Whether it succeeded.
     pub succeeded: bool,
+    /// Whether its session did.
+    pub session_succeeded: bool,
     /// Reason of its condition `Succeeded`.
     pub reason: String,
     /// In a sentence.
@@ -68,8 +65,7 @@ impl Trainer {
     /// # Errors
     /// When it does not start, or starts plainly.
     pub async fn start(namespace: &TestNamespace, name: &str) -> Result<Self> {
-        let pod = sample(name);
-        namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+        namespace.create_kept(sample(name)).await?;
         Self::started(namespace, name).await
     }
 
@@ -88,10 +84,9 @@ impl Trainer {
     /// # Errors
     /// When it does not start, or starts plainly.
     pub async fn start_frameworks(namespace: &TestNamespace, name: &str) -> Result<Self> {
-        let mut pod = frameworks(name, "nsys.kineto.jax", 1)?;
-        pod["spec"]["restartPolicy"] = json!("Always");
+        let pod = restarting(frameworks(name, "nsys.kineto.jax", 1)?);
         namespace.allow_host_folders().await?;
-        namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+        namespace.create_kept(pod).await?;
         Self::started(namespace, name).await
     }
 
@@ -114,8 +109,7 @@ impl Trainer {
     /// # Errors
     /// When it does not start, or starts plainly.
     pub async fn started(namespace: &TestNamespace, name: &str) -> Result<Self> {
-        let state = namespace.launch_state(name).await?;
-        ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+        namespace.grafted(name).await?;
         Self::counting(namespace, name).await
     }
 
@@ -124,10 +118,7 @@ impl Trainer {
     /// # Errors
     /// When it does not count in time.
     pub async fn counting(namespace: &TestNamespace, name: &str) -> Result<Self> {
-        eventually("the workload to count", || async {
-            Ok(namespace.logs(name).await?.contains("ranges=").then_some(()))
-        })
-        .await?;
+        namespace.says(name, "ranges=").await?;
         let pod = namespace.running(name).await?;
         let process = node::first_process(&pod)?;
         Ok(Self {
@@ -202,6 +193,14 @@ impl Trainer {
         before(&spool.join("work"), file, by_itself)
     }
 
+    /// Holds the importer, the first tool, of the session `struck` as [`Self::gate_before`] does.
+    ///
+    /// # Errors
+    /// Those of [`Self::gate_before`].
+    pub async fn gate_before_import(&self, namespace: &TestNamespace) -> Result<Gate> {
+        self.gate_before(namespace, "struck", RAW, false).await
+    }
+
     /// Waits for the tool that ends the collection and holds it there: it is what writes the
     /// capture.
     ///
@@ -241,12 +240,7 @@ impl Trainer {
         seconds: u32,
         more: Value,
     ) -> Result<()> {
-        let mut spec = json!({
-            "target": { "podName": self.name }, "durationSeconds": seconds, "profiler": { "type": "Nsys" },
-        });
-        if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
-            spec.extend(more);
-        }
+        let spec = with(spec(&self.name, seconds, "Nsys"), more);
         namespace.create_session(session, spec).await.map(drop)
     }
 
@@ -347,8 +341,7 @@ impl Trainer {
     pub async fn succeeds(&self, namespace: &TestNamespace, session: &str, profiler: &str) -> Result<()> {
         let more = json!({ "profiler": { "type": profiler } });
         self.profile_with(namespace, session, 1, more).await?;
-        let end = namespace.end_of(session).await?;
-        ensure!(end.succeeded && end.artifacts > 0, "session {session}: {end:?}");
+        let end = namespace.success_of(session).await?;
         self.has_no_mark_of(namespace, &end).await
     }
 
@@ -388,11 +381,9 @@ impl Trainer {
         .await?;
         self.is_unharmed(namespace).await?;
         self.profile(namespace, "afterwards", 1).await?;
-        let next = namespace.end_of("afterwards").await?;
-        ensure!(
-            next.reason == "SessionGone" && next.message.contains("Restart the pod"),
-            "{next:?}"
-        );
+        namespace
+            .fails_with("afterwards", "SessionGone", &["Restart the pod"])
+            .await?;
         self.is_unharmed(namespace).await
     }
 }
@@ -408,15 +399,57 @@ impl TestNamespace {
             Ok(capture) => capture,
             Err(error) => bail!("{error:#}; the session: {:?}", finished.status),
         };
+        let session = condition_of(&finished, "Succeeded").context("no condition")?;
         let end = capture_condition(&capture, "Succeeded").context("no condition")?;
         let artifacts = capture.status.as_ref().map_or(0, |status| status.artifacts.len());
         Ok(End {
             uid: capture.uid().context("no UID")?,
             succeeded: end.status == "True",
+            session_succeeded: session.status == "True",
             reason: end.reason.clone(),
             message: end.message.clone(),
             artifacts,
         })
+    }
+
+    /// Waits for the end of a session's only capture, which must have succeeded and published
+    /// something.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn success_of(&self, session: &str) -> Result<End> {
+        let end = self.end_of(session).await?;
+        ensure!(end.succeeded && end.artifacts > 0, "session {session}: {end:?}");
+        Ok(end)
+    }
+
+    /// Waits for the end of a session's only capture, which must have one of these reasons, say
+    /// this, and have published nothing.
+    ///
+    /// # Errors
+    /// When it ends otherwise.
+    pub async fn nothing_of(&self, session: &str, reasons: &[&str], says: &str) -> Result<End> {
+        let end = self.end_of(session).await?;
+        ensure!(
+            reasons.contains(&end.reason.as_str()) && end.message.contains(says) && end.artifacts == 0,
+            "session {session}: {end:?}"
+        );
+        Ok(end)
+    }
+
+    /// Waits until a session and its only capture have failed, the capture with that reason and all
+    /// of these words.
+    ///
+    /// # Errors
+    /// When they end otherwise.
+    pub async fn fails_with(&self, session: &str, reason: &str, says: &[&str]) -> Result<End> {
+        let end = self.end_of(session).await?;
+        let is_said = says.iter().all(|words| end.message.contains(words));
+        ensure!(
+            !end.succeeded && !end.session_succeeded && end.reason == reason && is_said,
+            "session {session}: {end:?}"
+        );
+        Ok(end)
     }
 
     /// Waits until the only capture of a session is in a stage, and returns it.

@@ -43,18 +43,12 @@ pub fn bounds(log: &str, from_ns: u64, to_ns: u64) -> (u64, u64) {
     let (mut least, mut most) = (0, 0);
     for lines in counts(log).values() {
         let at_or_before = |time: u64| {
-            lines
-                .iter()
-                .rev()
-                .find(|line| line.unix_ns <= time)
-                .map_or(0, |line| line.ranges)
+            let found = lines.iter().rev().find(|line| line.unix_ns <= time);
+            found.map_or(0, |line| line.ranges)
         };
         let at_or_after = |time: u64| {
-            lines
-                .iter()
-                .find(|line| line.unix_ns >= time)
-                .or_else(|| lines.last())
-                .map_or(0, |line| line.ranges)
+            let found = lines.iter().find(|line| line.unix_ns >= time);
+            found.or(lines.last()).map_or(0, |line| line.ranges)
         };
         least += at_or_before(to_ns).saturating_sub(at_or_after(from_ns));
         most += at_or_after(to_ns).saturating_sub(at_or_before(from_ns));
@@ -65,9 +59,19 @@ pub fn bounds(log: &str, from_ns: u64, to_ns: u64) -> (u64, u64) {
 /// Longest time between two lines of one process.
 pub fn longest_silence(log: &str) -> Duration {
     let by_process = counts(log);
-    let gaps = by_process
-        .values()
-        .flat_map(|lines| lines.iter().zip(lines.iter().skip(1)))
-        .map(|(earlier, later)| later.unix_ns.saturating_sub(earlier.unix_ns));
+    let all = by_process.values().map(|lines| silence(lines));
+    all.max().unwrap_or_default()
+}
+
+/// Longest time between two of the lines of a process.
+pub(crate) fn silence(lines: &[Count]) -> Duration {
+    let pairs = lines.iter().zip(lines.iter().skip(1));
+    let gaps = pairs.map(|(earlier, later)| later.unix_ns.saturating_sub(earlier.unix_ns));
     Duration::from_nanos(gaps.max().unwrap_or(0))
+}
+
+/// Whether a process says that it has a child, of which it started none.
+pub(crate) fn was_given_a_child(log: &str) -> bool {
+    log.lines()
+        .any(|line| line.contains("wait=") && !line.contains("wait=ECHILD"))
 }

@@ -9,6 +9,7 @@ use kube::api::{ListParams, LogParams};
 
 use crate::cluster::eventually;
 use crate::node;
+use crate::pods::restarts;
 use crate::soak::cycle::{Lane, OWN_CODE};
 use crate::soak::fault::Fault;
 use crate::soak::ground::Ground;
@@ -23,7 +24,7 @@ impl Lane {
     pub(super) async fn is_harmed(&self, fault: Fault, trainer: &Trainer) -> Option<String> {
         let outcome = match fault {
             Fault::TargetEnded => self.ended_by_itself(trainer).await,
-            Fault::TargetDeleted => self.is_gone(trainer).await,
+            Fault::TargetDeleted => self.namespace.pod_gone(&trainer.name).await,
             _ => self.runs_on(trainer).await,
         };
         outcome.err().map(|error| format!("{error:#}"))
@@ -39,16 +40,10 @@ impl Lane {
         };
         eventually("the workload to run on", || async {
             let pod = pods.get(&trainer.name).await?;
-            let statuses = pod
-                .status
-                .as_ref()
-                .and_then(|status| status.container_statuses.as_ref());
-            let restarts: i32 = statuses.into_iter().flatten().map(|one| one.restart_count).sum();
+            let restarts = restarts(&pod);
             ensure!(restarts == 0, "{restarts} restarts");
-            ensure!(
-                node::container_id(&pod)? == node::container_id(&trainer.pod)?,
-                "another container"
-            );
+            let is_same = node::container_id(&pod)? == node::container_id(&trainer.pod)?;
+            ensure!(is_same, "another container");
             let log = pods.logs(&trainer.name, &last).await?;
             let by_process = counts(&log);
             let line = by_process.values().flatten().last().context("it says nothing")?;
@@ -68,14 +63,6 @@ impl Lane {
         let words = log.lines().last().unwrap_or_default();
         ensure!(words.starts_with("total "), "its last words: {words}");
         Ok(())
-    }
-
-    async fn is_gone(&self, trainer: &Trainer) -> Result<()> {
-        eventually("the pod to be gone", || async {
-            let pod = self.namespace.api::<Pod>().get_opt(&trainer.name).await?;
-            Ok(pod.is_none().then_some(()))
-        })
-        .await
     }
 
     /// What stays behind, if anything does.

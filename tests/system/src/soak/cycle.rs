@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
+use flopwatch_api::artifact::TIMELINE;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use nix::sys::signal::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use crate::cluster::{Cluster, TestNamespace, eventually};
-use crate::fetch::reader_token;
-use crate::recordings::{begins, timeline};
+use crate::recordings::begins;
 use crate::sessions::{capture_condition, condition_of};
 use crate::soak::aftermath::nothing_runs;
 use crate::soak::both::{Counted, Ring, alike};
@@ -74,18 +74,8 @@ impl Lane {
     pub(super) async fn cycle(&mut self, cluster: &Cluster, plan: Plan) -> Record {
         let begin = Instant::now();
         let mut record = Record {
-            cycle: plan.cycle,
-            profiler: plan.profiler,
-            fault: plan.fault,
-            struck_by_others: false,
-            reason: String::new(),
-            harm: None,
-            orphan: None,
-            surprise: None,
-            launches: None,
-            miscount: None,
-            seconds: 0.0,
             started: self.trainer.is_none(),
+            ..Record::of(plan.cycle, plan.profiler, plan.fault)
         };
         if let Err(error) = self.attempt(cluster, plan, &mut record).await {
             record.surprise = Some(format!("cut off: {error:#}"));
@@ -161,10 +151,8 @@ impl Lane {
             more["target"] = json!({ "replicaOf": trainer.name });
         }
         eventually("the session to be created", || async {
-            match trainer
-                .profile_with(&self.namespace, session, plan.seconds, Value::clone(&more))
-                .await
-            {
+            let asked = trainer.profile_with(&self.namespace, session, plan.seconds, more.clone());
+            match asked.await {
                 Ok(()) => Ok(Some(())),
                 // The API server may have taken it and died before it said so.
                 Err(error) if format!("{error:#}").contains("already exists") => Ok(Some(())),
@@ -206,7 +194,7 @@ impl Lane {
                 other => return other,
             }
         }
-        pods.delete(&name, &DeleteParams::default().grace_period(1)).await?;
+        self.namespace.delete_pod(&name, 1).await?;
         Box::pin(self.start()).await
     }
 
@@ -266,18 +254,14 @@ impl Lane {
                 self.miscounted.push(format!("{}: {error:#}", trainer.name));
             }
             self.outputs.push(Output::of(self.ground, &trainer.name, &log));
-            pods.delete(&trainer.name, &DeleteParams::default().grace_period(1))
-                .await?;
+            self.namespace.delete_pod(&trainer.name, 1).await?;
         }
         Ok(())
     }
 
     /// Compares a last window of Nsight Systems with what the recorder has of the same time.
-    async fn both_see_the_same(&self, cluster: &Cluster, trainer: &Trainer) -> Result<u64> {
+    async fn both_see_the_same(&self, trainer: &Trainer) -> Result<u64> {
         let namespace = &self.namespace;
-        // Several lanes share a namespace.
-        let account = format!("reader-{}", trainer.name);
-        let token = reader_token(namespace, &account, "flopwatch-viewer").await?;
         let (mut found, begun) = (Vec::new(), Instant::now());
         for profiler in ["Nsys", "Recorder"] {
             // The recorder's session reaches back to before the window, however long its import
@@ -285,12 +269,10 @@ impl Lane {
             let waited = u32::try_from(begun.elapsed().as_secs())?;
             let seconds = if profiler == "Nsys" { 2 } else { waited + 60 };
             let session = format!("{}-{}", trainer.name, profiler.to_lowercase());
-            let more = json!({ "profiler": { "type": profiler } });
-            trainer.profile_with(namespace, &session, seconds, more).await?;
-            let end = namespace.end_of(&session).await?;
-            ensure!(end.succeeded, "{profiler}: {end:?}");
+            namespace.profile(&session, &trainer.name, seconds, profiler).await?;
+            namespace.success_of(&session).await?;
             let capture = namespace.only_capture(&session).await?;
-            found.push(begins(&timeline(cluster, &token, &capture, "timeline.h5").await?)?);
+            found.push(begins(&namespace.timeline(&capture, TIMELINE).await?)?);
             self.forget(&session).await?;
         }
         let [window, recorded] = found.as_slice() else {
@@ -300,12 +282,12 @@ impl Lane {
     }
 
     /// Ends the workload as the kubelet does, reads it to its end and removes it.
-    pub(super) async fn finish(&mut self, cluster: &Cluster) -> Result<Option<String>> {
+    pub(super) async fn finish(&mut self) -> Result<Option<String>> {
         let Some(trainer) = self.trainer.take() else {
             return Ok(None);
         };
         if self.ring.is_some() {
-            match self.both_see_the_same(cluster, &trainer).await {
+            match self.both_see_the_same(&trainer).await {
                 Ok(ranges) => self.counted.seen_by_both += ranges,
                 Err(error) => self.miscounted.push(format!("{}: {error:#}", trainer.name)),
             }
@@ -320,8 +302,8 @@ impl Lane {
         }
     }
 
-    /// Deletes a session that ended, so that its artifacts go too.
-    async fn forget(&self, session: &str) -> Result<()> {
+    /// Deletes a session, whose artifacts go too.
+    pub(super) async fn forget(&self, session: &str) -> Result<()> {
         let sessions = self.namespace.api::<ProfilingSession>();
         eventually("the session to be deleted", || async {
             match sessions.delete(session, &DeleteParams::background()).await {

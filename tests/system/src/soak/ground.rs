@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::frameworks::frameworks;
-use crate::pods::{with_ncu_double, workload};
+use crate::pods::{labelled, with_ncu_double, workload};
 use crate::simulated_gpu::steady;
 use crate::soak::draw::drawn;
 
@@ -149,11 +149,8 @@ impl Ground {
             Self::Sample => {
                 let code = code.to_string();
                 let arguments = ["--range-micros", "2000", "--fail-code", &code];
-                let mut pod = with_ncu_double(workload(name, prepared, &arguments));
-                if prepared {
-                    pod["metadata"]["labels"][PREPARE_LABEL] = json!("nsys.recorder");
-                }
-                Ok(pod)
+                let pod = with_ncu_double(workload(name, prepared, &arguments));
+                Ok(if prepared { labelled(pod, "nsys.recorder") } else { pod })
             }
             Self::Frameworks => {
                 let mut pod = frameworks(name, "nsys.kineto.jax", 1)?;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::soak::both::Counted;
 use crate::soak::ground::Ground;
-use crate::workload::{Count, counts};
+use crate::workload::{Count, counts, silence, was_given_a_child};
 
 /// Longest silence of a workload beyond the longest of the pod that nobody profiled.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
@@ -55,23 +55,17 @@ impl Output {
             ground,
             name: name.to_owned(),
             counts: counts(log).into_values().next().unwrap_or_default(),
-            given_a_child: log
-                .lines()
-                .any(|line| line.contains("wait=") && !line.contains("wait=ECHILD")),
+            given_a_child: was_given_a_child(log),
         }
     }
 
     fn silence(&self) -> Duration {
-        let gaps = self.counts.iter().zip(self.counts.iter().skip(1));
-        let gaps = gaps.map(|(earlier, later)| later.unix_ns.saturating_sub(earlier.unix_ns));
-        Duration::from_nanos(gaps.max().unwrap_or(0))
+        silence(&self.counts)
     }
 
     fn between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
-        let mut inside = self
-            .counts
-            .iter()
-            .filter(|count| (from_ns..=to_ns).contains(&count.unix_ns));
+        let all = self.counts.iter();
+        let mut inside = all.filter(|count| (from_ns..=to_ns).contains(&count.unix_ns));
         let first = inside.next()?;
         let last = inside.next_back()?;
         let seconds = Duration::from_nanos(last.unix_ns.checked_sub(first.unix_ns)?).as_secs_f64();
@@ -97,9 +91,8 @@ pub(super) fn inspect(outputs: &[Output], controls: &[Output]) -> Inspection {
         let (silence, allowed) = (output.silence(), control.silence() + MAX_SILENCE);
         inspection.longest_silence_seconds = inspection.longest_silence_seconds.max(silence.as_secs_f64());
         if silence > allowed {
-            inspection
-                .harmed
-                .push(format!("{} said nothing for {silence:?}", output.name));
+            let line = format!("{} said nothing for {silence:?}", output.name);
+            inspection.harmed.push(line);
         }
         if output.given_a_child {
             inspection.harmed.push(format!("{} was given a child", output.name));
@@ -108,12 +101,7 @@ pub(super) fn inspect(outputs: &[Output], controls: &[Output]) -> Inspection {
             inspection.harmed.push(format!("{} never said anything", output.name));
             continue;
         };
-        if output
-            .counts
-            .iter()
-            .zip(output.counts.iter().skip(1))
-            .any(|(earlier, later)| later.ranges < earlier.ranges)
-        {
+        if !output.counts.is_sorted_by_key(|count| count.ranges) {
             inspection.harmed.push(format!("{} counted backwards", output.name));
         }
         let own = output.between(first.unix_ns, last.unix_ns);

@@ -86,7 +86,7 @@ impl Lane {
         let recorded = eventually("the trace of the CUDA tracer", || async {
             let token = token(&namespace.name, READER).await?;
             let capture = namespace.only_capture(session).await?;
-            Ok(Some(traced(cluster, &token, &capture).await?))
+            Ok(Some(traced(&cluster.client, &token, &capture).await?))
         })
         .await?;
         let (first, last) = span(&recorded)?;

@@ -46,6 +46,24 @@ pub struct Record {
 }
 
 impl Record {
+    /// A cycle that began on a workload that ran, and of which nothing is known yet.
+    pub const fn of(cycle: u64, profiler: ProfilerType, fault: Fault) -> Self {
+        Self {
+            cycle,
+            profiler,
+            fault,
+            struck_by_others: false,
+            reason: String::new(),
+            harm: None,
+            orphan: None,
+            surprise: None,
+            launches: None,
+            miscount: None,
+            seconds: 0.0,
+            started: false,
+        }
+    }
+
     /// What was found, each after a colon.
     pub fn findings(&self) -> String {
         let all = [&self.harm, &self.orphan, &self.surprise, &self.miscount];
@@ -150,18 +168,9 @@ mod tests {
 
     fn record(cycle: u64) -> Record {
         Record {
-            cycle,
-            profiler: ProfilerType::Nsys,
-            fault: Fault::Discard,
-            struck_by_others: false,
             reason: "Discarded".into(),
-            harm: None,
-            orphan: None,
-            surprise: None,
-            launches: None,
-            miscount: None,
             seconds: 1.5,
-            started: true,
+            ..Record::of(cycle, ProfilerType::Nsys, Fault::Discard)
         }
     }
 

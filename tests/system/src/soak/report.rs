@@ -16,7 +16,7 @@ use crate::soak::ledger::Record;
 type Ends = BTreeMap<String, usize>;
 
 /// The figures of a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// Repeats the run.
     pub seed: u64,
@@ -60,18 +60,9 @@ impl Report {
         let mut report = Self {
             seed,
             workloads,
-            cycles: 0,
             seconds,
-            starts: 0,
-            harmed: 0,
-            orphans: 0,
-            surprises: 0,
-            cuda_windows: 0,
-            cuda_records: 0,
-            miscounts: 0,
-            ends: BTreeMap::new(),
-            findings: Vec::new(),
             inspection,
+            ..Self::default()
         };
         for record in records {
             report.cycles += 1;
@@ -207,26 +198,14 @@ mod tests {
     #[test]
     fn a_harmed_workload_is_told_in_figures_and_in_a_sentence() {
         let record = Record {
-            cycle: 3,
-            profiler: ProfilerType::Kineto,
-            fault: Fault::AgentKilled,
-            struck_by_others: false,
             reason: "AgentRestarted".into(),
             harm: Some("PID 1 ended".into()),
-            orphan: None,
-            surprise: None,
-            launches: None,
-            miscount: None,
-            seconds: 2.0,
             started: true,
+            ..Record::of(3, ProfilerType::Kineto, Fault::AgentKilled)
         };
         let clean = Record {
-            cycle: 4,
-            fault: Fault::None,
             reason: "Succeeded".into(),
-            harm: None,
-            started: false,
-            ..record.clone()
+            ..Record::of(4, ProfilerType::Kineto, Fault::None)
         };
         let report = Report::of(1, 2, 9.0, [&record, &clean].into_iter(), Inspection::default());
         assert_eq!(
@@ -248,18 +227,9 @@ mod tests {
     #[test]
     fn a_window_with_another_count_than_the_programs_is_no_clean_run() {
         let counted = Record {
-            cycle: 1,
-            profiler: ProfilerType::Cuda,
-            fault: Fault::None,
-            struck_by_others: false,
             reason: "Succeeded".into(),
-            harm: None,
-            orphan: None,
-            surprise: None,
             launches: Some(600),
-            miscount: None,
-            seconds: 2.0,
-            started: true,
+            ..Record::of(1, ProfilerType::Cuda, Fault::None)
         };
         let of = |records: &[Record]| Report::of(1, 2, 9.0, records.iter(), Inspection::default());
         let clean = of(std::slice::from_ref(&counted));

@@ -194,7 +194,7 @@ async fn travel(
             record.findings()
         ));
     }
-    let finding = match lane.finish(cluster).await {
+    let finding = match lane.finish().await {
         Ok(finding) => finding,
         Err(error) => Some(format!("{} was not seen to its end: {error:#}", lane.name())),
     };

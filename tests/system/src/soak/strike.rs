@@ -4,9 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use flopwatch_api::session::ProfilingSession;
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::DeleteParams;
 use nix::sys::signal::Signal;
 use std::sync::atomic::Ordering;
 use tokio::time::sleep;
@@ -28,27 +26,17 @@ impl Lane {
     /// Lets the fault strike after its delay.
     pub(super) async fn strike(&self, plan: Plan, trainer: &Trainer, session: &str) -> Result<()> {
         sleep(plan.delay).await;
-        let sessions = self.namespace.api::<ProfilingSession>();
         let client = &self.namespace.client;
         match plan.fault {
             Fault::None => {}
             Fault::Keep | Fault::Discard => {
                 let stop = if plan.fault == Fault::Keep { "Keep" } else { "Discard" };
                 eventually("the session to be stopped", || async {
-                    self.namespace.stop(session, stop).await?;
-                    Ok(Some(()))
+                    self.namespace.stop(session, stop).await.map(Some)
                 })
                 .await?;
             }
-            Fault::SessionDeleted => {
-                eventually("the session to be deleted", || async {
-                    match sessions.delete(session, &DeleteParams::background()).await {
-                        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Some(())),
-                        other => Ok(other.map(|_| Some(()))?),
-                    }
-                })
-                .await?;
-            }
+            Fault::SessionDeleted => self.forget(session).await?,
             Fault::ToolKilled => self.kill_a_tool(trainer, session).await?,
             Fault::SessionKilled => {
                 for process in node::sessions_of(&trainer.pod)? {
@@ -60,11 +48,8 @@ impl Lane {
             Fault::EndpointTaken => self.take_endpoint(trainer, session).await,
             Fault::TargetEnded => trainer.process.signal(Signal::SIGTERM)?,
             Fault::TargetDeleted => {
-                let pods = self.namespace.api::<Pod>();
                 eventually("the pod to be deleted", || async {
-                    pods.delete(&trainer.name, &DeleteParams::default().grace_period(5))
-                        .await?;
-                    Ok(Some(()))
+                    self.namespace.delete_pod(&trainer.name, 5).await.map(Some)
                 })
                 .await?;
             }

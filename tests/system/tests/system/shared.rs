@@ -5,7 +5,7 @@ mod access;
 pub(crate) mod alerts;
 mod counting;
 mod cuda;
-pub(crate) mod first_session;
+mod first_session;
 mod frameworks;
 mod frameworks_gone;
 mod gateway;

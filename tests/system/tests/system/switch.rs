@@ -4,15 +4,13 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::preparation::{PROFILER_VOLUME, TOOLS_INIT_CONTAINER};
-use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually, run};
-use flopwatch_system_tests::pods::{copied_into, workload};
-use flopwatch_system_tests::sessions::condition_of;
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually, kubectl};
+use flopwatch_system_tests::pods::workload;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
 use tokio::sync::Mutex;
 
 /// Held by the test whose pod needs the tools until it has them, and by the one that takes their
@@ -32,20 +30,6 @@ async fn suspend(cluster: &Cluster, suspended: bool) -> Result<()> {
     Ok(())
 }
 
-fn spec(seconds: u32) -> Value {
-    json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": "Nsys" } })
-}
-
-async fn waits_for_the_switch(namespace: &TestNamespace, session: &str) -> Result<()> {
-    eventually(&format!("session {session} to wait for the switch"), || async {
-        let session = namespace.api::<ProfilingSession>().get(session).await?;
-        Ok(condition_of(&session, "TargetsFound")
-            .is_some_and(|found| found.reason == "CapturesSuspended")
-            .then_some(()))
-    })
-    .await
-}
-
 #[tokio::test]
 async fn the_switch_stops_new_captures_and_lets_those_that_run_end() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Switch).await? else {
@@ -53,9 +37,7 @@ async fn the_switch_stops_new_captures_and_lets_those_that_run_end() -> Result<(
     };
     let tools = TOOLS.lock().await;
     let namespace = cluster.namespace("switch").await?;
-    namespace.create_pod(workload("trainer", true, &[])).await?;
-    let state = namespace.launch_state("trainer").await?;
-    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+    namespace.graft(workload("trainer", true, &[])).await?;
     drop(tools);
     let outcome = switched(&cluster, &namespace).await;
     // Whatever happened: who comes next finds it off.
@@ -65,34 +47,23 @@ async fn the_switch_stops_new_captures_and_lets_those_that_run_end() -> Result<(
 }
 
 async fn switched(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
-    namespace.create_session("running", spec(300)).await?;
+    namespace.profile("running", "trainer", 300, "Nsys").await?;
     namespace.attached("running").await?;
     suspend(cluster, true).await?;
-    let sessions = namespace.api::<ProfilingSession>();
     // The controller sees the switch a moment later; this one, which has nothing to profile, tells
     // when.
-    let mut nothing = spec(1);
-    nothing["target"] = json!({ "podName": "absent" });
-    namespace.create_session("nothing", nothing).await?;
-    waits_for_the_switch(namespace, "nothing").await?;
+    namespace.profile("nothing", "absent", 1, "Nsys").await?;
+    namespace.targets_found("nothing", "CapturesSuspended").await?;
 
-    let stop = Patch::Merge(json!({ "spec": { "stop": "Keep" } }));
-    sessions.patch("running", &PatchParams::default(), &stop).await?;
-    let ended = namespace.finished("running").await?;
-    let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;
-    ensure!(
-        succeeded.status == "True",
-        "a capture that ran was harmed: {succeeded:?}"
-    );
+    namespace.stop("running", "Keep").await?;
+    let ended = namespace.succeeded("running").await;
+    ended.context("a capture that ran was harmed")?;
 
-    namespace.create_session("resumes", spec(1)).await?;
-    waits_for_the_switch(namespace, "resumes").await?;
+    namespace.profile("resumes", "trainer", 1, "Nsys").await?;
+    namespace.targets_found("resumes", "CapturesSuspended").await?;
     ensure!(namespace.captures("resumes").await?.is_empty(), "a capture was made");
     suspend(cluster, false).await?;
-    let ended = namespace.finished("resumes").await?;
-    let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;
-    ensure!(succeeded.status == "True", "{succeeded:?}");
-    Ok(())
+    namespace.succeeded("resumes").await.map(drop)
 }
 
 /// Gives admission another image of the tools, waits until it runs with it, and returns the one of
@@ -112,9 +83,9 @@ async fn name_tools(cluster: &Cluster, image: &str) -> Result<String> {
         .patch(ADMISSION, &PatchParams::default(), &Patch::Strategic(changed))
         .await?;
     let deployment = format!("deployment/{ADMISSION}");
-    run(
-        "kubectl",
-        &["-n", chart::NAMESPACE, "rollout", "status", &deployment, "--timeout=2m"],
+    kubectl(
+        chart::NAMESPACE,
+        &["rollout", "status", &deployment, "--timeout=2m"],
     )
     .await?;
     Ok(before)
@@ -127,11 +98,8 @@ fn tools_image(pod: &Pod) -> Option<String> {
     let mut volumes = spec.volumes.iter().flatten();
     let copied = containers.find(|container| container.name == TOOLS_INIT_CONTAINER);
     let mounted = || {
-        volumes
-            .find(|volume| volume.name == PROFILER_VOLUME)?
-            .image
-            .clone()?
-            .reference
+        let mounted = volumes.find(|volume| volume.name == PROFILER_VOLUME);
+        mounted?.image.clone()?.reference
     };
     copied.and_then(|tools| tools.image.clone()).or_else(mounted)
 }
@@ -139,13 +107,8 @@ fn tools_image(pod: &Pod) -> Option<String> {
 /// Waits until pods are prepared with that image: the admission of before may still answer for a
 /// moment.
 async fn prepared_with(namespace: &TestNamespace, image: &str) -> Result<()> {
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
     eventually("pods to be prepared with the other image", || async {
-        let pod: Pod = serde_json::from_value(workload("asks", true, &[]))?;
-        let pod = namespace.api::<Pod>().create(&dry, &pod).await?;
+        let pod = namespace.admitted(workload("asks", true, &[])).await?;
         Ok((tools_image(&pod).as_deref() == Some(image)).then_some(()))
     })
     .await
@@ -161,7 +124,7 @@ async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -
     let tools = TOOLS.lock().await;
     let absent = "localhost/flopwatch/no-such-tools:dev";
     let before = name_tools(&cluster, absent).await?;
-    let outcome = told(&cluster, &namespace, absent).await;
+    let outcome = told(&namespace, absent).await;
     // Whatever happened: who comes next is prepared with tools that are there.
     name_tools(&cluster, &before).await?;
     prepared_with(&namespace, &before).await?;
@@ -170,23 +133,14 @@ async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -
     namespace.delete().await
 }
 
-async fn told(cluster: &Cluster, namespace: &TestNamespace, absent: &str) -> Result<()> {
+async fn told(namespace: &TestNamespace, absent: &str) -> Result<()> {
     prepared_with(namespace, absent).await?;
-    let copied = copied_into(&cluster.client, workload("copied", true, &[])).await?;
+    let copied = namespace.copied(workload("copied", true, &[])).await?;
     for pod in [workload("waits", true, &[]), copied] {
         namespace.create_pod(pod).await?;
     }
     for name in ["waits", "copied"] {
-        let event = eventually("the warning on the pod", || async {
-            let events = namespace.api::<Event>().list(&ListParams::default()).await?;
-            let mut ours = events.items.into_iter();
-            Ok(ours.find(|event| {
-                event.involved_object.name.as_deref() == Some(name)
-                    && event.reason.as_deref() == Some("ToolsImageUnavailable")
-            }))
-        })
-        .await?;
-        let note = event.message.unwrap_or_default();
+        let (_, note) = namespace.event(name, "ToolsImageUnavailable").await?;
         ensure!(
             note.contains(absent) && note.contains("correct images.tools of Flopwatch"),
             "{note}"

@@ -7,24 +7,22 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually, run};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually, run};
 use flopwatch_system_tests::parts::{ARTIFACTS, Running};
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::sample;
 use flopwatch_system_tests::trainer::Trainer;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DeleteParams, ListParams};
 
 #[tokio::test]
 async fn an_upgrade_with_sessions_running_touches_no_workload_and_serves_who_was_prepared_before() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Upgrade).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Upgrade, "upgrade").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("upgrade").await?;
     let (busy, quiet) = tokio::try_join!(Trainer::start(&namespace, "busy"), Trainer::start(&namespace, "quiet"))?;
     quiet.profile(&namespace, "before", 1).await?;
-    let before = namespace.end_of("before").await?;
-    ensure!(before.succeeded, "{before:?}");
+    let before = namespace.success_of("before").await?;
     busy.open_window(&namespace, "during").await?;
     let agent = busy.agent().await?;
     let controller = Running::controller(&namespace.client).await?;
@@ -35,12 +33,8 @@ async fn an_upgrade_with_sessions_running_touches_no_workload_and_serves_who_was
     // All of them are others now.
     let pods: Api<Pod> = Api::namespaced(namespace.client.clone(), chart::NAMESPACE);
     eventually("the release's earlier pods to be gone", || async {
-        let names: Vec<String> = pods
-            .list(&ListParams::default())
-            .await?
-            .iter()
-            .map(ResourceExt::name_any)
-            .collect();
+        let all = pods.list(&ListParams::default()).await?;
+        let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
         let earlier = [&agent.pod, &controller.pod].map(ResourceExt::name_any);
         ensure!(!earlier.iter().any(|name| names.contains(name)), "{names:?}");
         Ok(Some(()))
@@ -55,43 +49,30 @@ async fn an_upgrade_with_sessions_running_touches_no_workload_and_serves_who_was
     let kept = namespace.only_capture("before").await?.status.context("no status")?;
     ensure!(kept.artifacts.len() == before.artifacts, "{:?}", kept.artifacts);
     let agent = quiet.agent().await?;
+    let artifacts = agent.path(ARTIFACTS);
+    let artifacts = artifacts.to_str().context("path")?;
     for artifact in &kept.artifacts {
-        let stored = run(
-            "find",
-            &[
-                agent.path(ARTIFACTS).to_str().context("path")?,
-                "-name",
-                &format!("*{}*", &artifact.sha256),
-            ],
-        )
-        .await?;
+        let name = format!("*{}*", &artifact.sha256);
+        let stored = run("find", &[artifacts, "-name", &name]).await?;
         ensure!(!stored.trim().is_empty(), "{} is gone from the node", artifact.name);
     }
     let goes_on = async {
         busy.nothing_stays_of(&during.uid).await?;
         busy.is_unharmed(&namespace).await?;
         busy.profile(&namespace, "later", 1).await?;
-        let later = namespace.end_of("later").await?;
-        ensure!(later.succeeded, "{later:?}");
-        Ok(())
+        namespace.success_of("later").await.map(drop)
     };
     let begins = async {
-        namespace
-            .create_pod(workload("fresh", true, &["--range-micros", "2000"]))
-            .await?;
+        namespace.create_pod(sample("fresh")).await?;
         let fresh = Trainer::started(&namespace, "fresh").await?;
         fresh.profile(&namespace, "fresh", 1).await?;
-        let end = namespace.end_of("fresh").await?;
-        ensure!(end.succeeded, "{end:?}");
-        Ok(())
+        namespace.success_of("fresh").await.map(drop)
     };
     // Prepared by the version before, served by this one; and the version after prepares.
     tokio::try_join!(quiet.recovers(&namespace, &before), goes_on, begins)?;
     // Nothing is stuck: sessions go, captures with them, then the namespace.
-    namespace
-        .api::<ProfilingSession>()
-        .delete_collection(&kube::api::DeleteParams::background(), &ListParams::default())
-        .await?;
+    let (sessions, all) = (namespace.api::<ProfilingSession>(), ListParams::default());
+    sessions.delete_collection(&DeleteParams::background(), &all).await?;
     eventually("all captures to be gone", || async {
         let left = namespace.api::<Capture>().list(&ListParams::default()).await?;
         Ok(left.items.is_empty().then_some(()))
@@ -108,14 +89,11 @@ fn next_version() -> Result<tempfile::TempDir> {
     copy(&chart::folder(), folder.path())?;
     let file = folder.path().join("Chart.yaml");
     let text = std::fs::read_to_string(&file)?;
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| match line.strip_prefix("version:") {
-            Some(version) => format!("version: {}-next", version.trim()),
-            None => line.to_owned(),
-        })
-        .collect();
-    std::fs::write(&file, lines.join("\n"))?;
+    let lines = text.lines().map(|line| match line.strip_prefix("version:") {
+        Some(version) => format!("version: {}-next", version.trim()),
+        None => line.to_owned(),
+    });
+    std::fs::write(&file, lines.collect::<Vec<_>>().join("\n"))?;
     Ok(folder)
 }
 

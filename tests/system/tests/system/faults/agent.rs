@@ -6,12 +6,13 @@ mod profilers;
 
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use flopwatch_system_tests::node::Process;
 use flopwatch_system_tests::parts::{Running, SPOOL};
 use flopwatch_system_tests::trainer::{End, Trainer};
+use nix::sys::signal::Signal;
 
-use super::release::{Alone, Place, trainer_and_agent};
+use super::release::{Alone, Place, recovers, trainer_and_agent};
 
 /// What an agent that was killed may make of the capture that it had: carry it on, or end it and
 /// say so. Never more.
@@ -46,79 +47,69 @@ async fn ends_as_it_may(namespace: &TestNamespace, agent: &Running, session: &st
 /// The agent comes back, ends the capture, and leaves nothing; the workload has seen none of it.
 async fn converges(namespace: TestNamespace, trainer: &Trainer, killed: &Running, alone: Alone) -> Result<()> {
     let end = comes_to_its_end(&namespace, killed, "struck").await?;
-    let shared = alone.downgrade();
-    trainer.recovers(&namespace, &end).await?;
-    drop(shared);
-    namespace.delete().await
+    recovers(namespace, trainer, &end, alone).await
 }
 
 /// Kills the agent when somebody is about to open `file` of the capture's spool folder: a child of
 /// the agent, or itself.
 async fn is_killed_before(name: &str, file: &str, by_itself: bool) -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, name).await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace(name).await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     let mut gate = trainer.gate_before(&namespace, "struck", file, by_itself).await?;
     let opener = gate.reached().await?;
-    agent.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    agent.process.signal(Signal::SIGKILL)?;
     drop(gate);
-    eventually("its tools to end with the agent", || async {
-        Ok((!opener.is_alive() && !agent.process.is_alive()).then_some(()))
-    })
-    .await?;
+    // Its tools end with the agent.
+    opener.ended().await?;
+    agent.process.ended().await?;
     converges(namespace, &trainer, &agent, alone).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_while_it_attaches_leaves_nothing() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "kill-attaching").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kill-attaching").await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     // Without the launcher's word the agent waits for it, and goes no further.
-    let (state, hidden) = (
-        trainer.path("/flopwatch/run/state"),
-        trainer.path("/flopwatch/run/state.hidden"),
-    );
+    let state = trainer.path("/flopwatch/run/state");
+    let hidden = state.with_extension("hidden");
     std::fs::rename(&state, &hidden)?;
     trainer.profile(&namespace, "struck", 2).await?;
     namespace.in_stage("struck", Stage::Attaching).await?;
-    agent.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    agent.process.signal(Signal::SIGKILL)?;
     std::fs::rename(&hidden, &state)?;
     converges(namespace, &trainer, &agent, alone).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_in_the_window_leaves_nothing() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "kill-window").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kill-window").await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     trainer.open_window(&namespace, "struck").await?;
-    agent.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    agent.process.signal(Signal::SIGKILL)?;
     converges(namespace, &trainer, &agent, alone).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_while_it_stops_the_collection_leaves_the_session_as_it_was() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "kill-stop").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kill-stop").await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     trainer.open_window(&namespace, "struck").await?;
     namespace.stop("struck", "Keep").await?;
     // It has nobody to tell when it goes on.
     let stop = trainer.hold_stop().await?;
-    agent.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    agent.process.signal(Signal::SIGKILL)?;
     drop(stop);
     converges(namespace, &trainer, &agent, alone).await
 }

@@ -4,11 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use flopwatch_system_tests::node::{self, StoppedProcess};
-use flopwatch_system_tests::parts::ARTIFACTS;
 use flopwatch_system_tests::trainer::Trainer;
-use kube::ResourceExt as _;
 
 /// Longer than a call of the agent's waits (10 s), than the controller's lease lives (15 s), and
 /// than the cluster (15 s) and then the controller (20 s) take to give a node up whose word they
@@ -17,16 +15,14 @@ const ABSENCE_DURATION: Duration = Duration::from_secs(40);
 
 #[tokio::test]
 async fn a_capture_outlives_an_api_server_that_is_away() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::ApiServer).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::ApiServer, "api-away").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("api-away").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     let agent = trainer.agent().await?;
     trainer.profile(&namespace, "struck", 15).await?;
     let capture = namespace.in_stage("struck", Stage::Collecting).await?;
-    let manifest = format!("{ARTIFACTS}/captures/{}/{}.json", namespace.name, capture.name_any());
-    let manifest = agent.path(&manifest);
+    let manifest = agent.manifest(&capture);
     let Some(server) = node::api_server() else {
         println!("skipped: only the local cluster's API server can be stopped");
         return namespace.delete().await;
@@ -45,8 +41,7 @@ async fn a_capture_outlives_an_api_server_that_is_away() -> Result<()> {
     .await?;
     ensure!(trainer.process.is_alive(), "the workload ended");
     drop(held);
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
+    let end = namespace.success_of("struck").await?;
     trainer.recovers(&namespace, &end).await?;
     // Who comes next wants prepared pods.
     namespace.prepares_pods().await?;

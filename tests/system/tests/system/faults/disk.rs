@@ -3,75 +3,68 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
+use anyhow::{Context as _, Result};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use flopwatch_system_tests::mounts::SmallDisk;
 use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::parts::SPOOL;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::sample;
 use flopwatch_system_tests::trainer::Trainer;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use super::release::{Place, shared_by, trainer_and_agent};
+use super::release::{Place, recovers, shared_by, trainer_and_agent};
 
 /// Above what the release under test leaves free (256 MiB).
 const DISK_MEBIBYTES: u32 = 400;
 
-#[tokio::test]
-async fn an_agent_without_disk_space_refuses_before_the_window() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+/// An agent has a disk of that many mebibytes while `strike` goes on, after which its capture ends
+/// for want of space and says this; with its own disk again it goes on.
+async fn ends_for_want_of_space(
+    name: &str,
+    mebibytes: u32,
+    says: &str,
+    strike: impl AsyncFnOnce(&TestNamespace, &Trainer, &SmallDisk) -> Result<()>,
+) -> Result<()> {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, name).await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("disk-before").await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
-    let disk = SmallDisk::over(agent.process, Path::new(SPOOL), 16)?;
-    trainer.profile(&namespace, "struck", 2).await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.reason == "DiskSpace" && end.message.contains("min-free"), "{end:?}");
+    let disk = SmallDisk::over(agent.process, Path::new(SPOOL), mebibytes)?;
+    strike(&namespace, &trainer, &disk).await?;
+    let end = namespace.nothing_of("struck", &["DiskSpace"], says).await?;
     trainer.nothing_stays_of(&end.uid).await?;
     drop(disk);
-    let shared = alone.downgrade();
-    trainer.recovers(&namespace, &end).await?;
-    drop(shared);
-    namespace.delete().await
+    recovers(namespace, &trainer, &end, alone).await
+}
+
+#[tokio::test]
+async fn an_agent_without_disk_space_refuses_before_the_window() -> Result<()> {
+    ends_for_want_of_space("disk-before", 16, "min-free", async |namespace, trainer, _| {
+        trainer.profile(namespace, "struck", 2).await
+    })
+    .await
 }
 
 #[tokio::test]
 async fn an_agent_whose_disk_fills_up_in_the_import_says_so() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
-        return Ok(());
-    };
-    let namespace = cluster.namespace("disk-import").await?;
-    let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
-    let agent = trainer.agent().await?;
-    let disk = SmallDisk::over(agent.process, Path::new(SPOOL), DISK_MEBIBYTES)?;
-    let mut gate = trainer
-        .gate_before(&namespace, "struck", "capture.qdstrm", false)
-        .await?;
-    gate.reached().await?;
-    disk.fill(0)?;
-    drop(gate);
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.reason == "DiskSpace" && end.artifacts == 0, "{end:?}");
-    trainer.nothing_stays_of(&end.uid).await?;
-    drop(disk);
-    let shared = alone.downgrade();
-    trainer.recovers(&namespace, &end).await?;
-    drop(shared);
-    namespace.delete().await
+    ends_for_want_of_space("disk-import", DISK_MEBIBYTES, "", async |namespace, trainer, disk| {
+        let mut gate = trainer.gate_before_import(namespace).await?;
+        gate.reached().await?;
+        disk.fill(0)
+    })
+    .await
 }
 
 #[tokio::test]
 async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "disk-target").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("disk-target").await?;
     let shared = shared_by(&namespace, Place::Kept).await?;
     // An init container holds the pod until its run volume is a small disk of its own.
-    let mut pod = workload("trainer", true, &["--range-micros", "2000"]);
+    let mut pod = sample("trainer");
     let main = &pod["spec"]["containers"][0];
     pod["spec"]["initContainers"] = json!([{
         "name": "hold", "image": main["image"], "imagePullPolicy": main["imagePullPolicy"],
@@ -80,7 +73,7 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
         "volumeMounts": [{ "name": "gate", "mountPath": "/gate" }]
     }]);
     pod["spec"]["volumes"] = json!([{ "name": "gate", "emptyDir": {} }]);
-    let pod = namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+    let pod = namespace.create_kept(pod).await?;
     let hold = eventually("the init container to hold the pod", || async {
         Ok(node::of_pod(&pod)?
             .into_iter()
@@ -98,8 +91,7 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
     })
     .await?;
     namespace.stop("struck", "Keep").await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.reason == "DiskSpace" && end.artifacts == 0, "{end:?}");
+    let end = namespace.nothing_of("struck", &["DiskSpace"], "").await?;
     std::fs::remove_file(trainer.path("/flopwatch/run/ballast"))?;
     // Nsight Systems may end itself over a stop that it cannot write; the workload goes on either
     // way.

@@ -3,50 +3,34 @@
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use flopwatch_system_tests::node::StoppedProcess;
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::{with_ncu_double, workload};
-use flopwatch_system_tests::sessions::condition_of;
+use flopwatch_system_tests::sessions::{capture_condition, of_copy, spec, with};
 use flopwatch_system_tests::trainer::Trainer;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams};
+use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::release::{Place, shared_by};
 
 #[tokio::test]
 async fn a_controller_killed_before_its_session_has_targets_finds_them_later() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "op-waiting").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("op-waiting").await?;
     let taken = shared_by(&namespace, Place::Kept).await?.with_controller().await;
-    namespace
-        .create_session(
-            "struck",
-            json!({
-                "target": { "podName": "trainer" }, "durationSeconds": 1, "startDeadlineSeconds": 120,
-                "profiler": { "type": "Nsys" }
-            }),
-        )
-        .await?;
-    eventually("the session to wait for its target", || async {
-        let session = namespace.api::<ProfilingSession>().get("struck").await?;
-        Ok(condition_of(&session, "TargetsFound")
-            .is_some_and(|one| one.reason == "WaitingForTargets")
-            .then_some(()))
-    })
-    .await?;
+    let patient = with(spec("trainer", 1, "Nsys"), json!({ "startDeadlineSeconds": 120 }));
+    namespace.create_session("struck", patient).await?;
+    namespace.targets_found("struck", "WaitingForTargets").await?;
     let controller = Running::controller(&namespace.client).await?;
-    controller.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    controller.process.signal(Signal::SIGKILL)?;
     // Nothing of the operator's is there when the pod comes.
-    let pod = namespace.on_kept_node(workload("trainer", true, &["--range-micros", "2000"]));
-    namespace.create_pod(pod.await?).await?;
-    let trainer = Trainer::started(&namespace, "trainer").await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.succeeded, "{end:?}");
+    let trainer = Trainer::start(&namespace, "trainer").await?;
+    let end = namespace.success_of("struck").await?;
     trainer.nothing_stays_of(&end.uid).await?;
     trainer.is_unharmed(&namespace).await?;
     controller.restarted(&namespace.client).await?;
@@ -56,10 +40,9 @@ async fn a_controller_killed_before_its_session_has_targets_finds_them_later() -
 
 #[tokio::test]
 async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "op-running").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("op-running").await?;
     let shared = shared_by(&namespace, Place::Kept).await?;
     let (collecting, importing) = tokio::try_join!(
         Trainer::start(&namespace, "collecting"),
@@ -67,20 +50,17 @@ async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice(
     )?;
     let taken = shared.with_controller().await;
 
-    let mut gate = importing
-        .gate_before(&namespace, "importing", "capture.qdstrm", false)
-        .await?;
+    let mut gate = importing.gate_before_import(&namespace).await?;
     collecting.open_window(&namespace, "collecting").await?;
     gate.reached().await?;
 
     let controller = Running::controller(&namespace.client).await?;
-    controller.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    controller.process.signal(Signal::SIGKILL)?;
     drop(gate);
     controller.restarted(&namespace.client).await?;
     namespace.stop("collecting", "Keep").await?;
-    for (session, trainer) in [("importing", &importing), ("collecting", &collecting)] {
-        let end = namespace.end_of(session).await?;
-        ensure!(end.succeeded, "{session}: {end:?}");
+    for (session, trainer) in [("struck", &importing), ("collecting", &collecting)] {
+        let end = namespace.success_of(session).await?;
         trainer.nothing_stays_of(&end.uid).await?;
         trainer.is_unharmed(&namespace).await?;
     }
@@ -92,19 +72,19 @@ async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice(
 
 #[tokio::test]
 async fn a_controller_killed_in_the_life_of_a_copy_removes_the_copy_later() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "op-copy").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("op-copy").await?;
     namespace.allow_pod_templates().await?;
     let taken = shared_by(&namespace, Place::Kept).await?.with_controller().await;
     // Its copy goes where it goes.
     let original = with_ncu_double(workload("trainer", false, &[]));
-    namespace.create_pod(namespace.on_kept_node(original).await?).await?;
+    namespace.create_kept(original).await?;
     namespace.running("trainer").await?;
     let before = PodState::of(&namespace, "trainer").await?;
-    let spec = json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": 300, "profiler": { "type": "Ncu" } });
-    namespace.create_session("struck", spec).await?;
+    namespace
+        .create_session("struck", of_copy("trainer", 300, "Ncu"))
+        .await?;
     let copy = namespace.own_pod("struck").await?.name_any();
     eventually("the copy's program to run", || async {
         let log = namespace.logs(&copy).await.unwrap_or_default();
@@ -112,10 +92,9 @@ async fn a_controller_killed_in_the_life_of_a_copy_removes_the_copy_later() -> R
     })
     .await?;
     let controller = Running::controller(&namespace.client).await?;
-    controller.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    controller.process.signal(Signal::SIGKILL)?;
     namespace.stop("struck", "Keep").await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.succeeded, "{end:?}");
+    namespace.success_of("struck").await?;
     namespace.pod_gone(&copy).await?;
     before.goes_on(&namespace).await?;
     controller.restarted(&namespace.client).await?;
@@ -125,10 +104,9 @@ async fn a_controller_killed_in_the_life_of_a_copy_removes_the_copy_later() -> R
 
 #[tokio::test]
 async fn a_controller_killed_while_a_session_is_deleted_lets_it_go_later() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "op-deleting").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("op-deleting").await?;
     let shared = shared_by(&namespace, Place::Kept).await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     let taken = shared.with_controller().await;
@@ -136,26 +114,20 @@ async fn a_controller_killed_while_a_session_is_deleted_lets_it_go_later() -> Re
     let controller = Running::controller(&namespace.client).await?;
     // It stands still, so that the deletion comes no further than to the agent.
     let held = StoppedProcess::hold(controller.process)?;
-    namespace
-        .api::<ProfilingSession>()
-        .delete("struck", &DeleteParams::background())
-        .await?;
+    let sessions = namespace.api::<ProfilingSession>();
+    sessions.delete("struck", &DeleteParams::background()).await?;
+    let (captures, name) = (namespace.api::<Capture>(), capture.name_any());
     eventually("the agent to have discarded the capture", || async {
-        let capture = namespace.api::<Capture>().get(&capture.name_any()).await?;
-        let end = flopwatch_system_tests::sessions::capture_condition(&capture, "Succeeded");
+        let capture = captures.get(&name).await?;
+        let end = capture_condition(&capture, "Succeeded");
         Ok(end.is_some_and(|one| one.reason == "Discarded").then_some(()))
     })
     .await?;
-    held.process().signal(nix::sys::signal::Signal::SIGKILL)?;
+    held.process().signal(Signal::SIGKILL)?;
     drop(held);
     controller.restarted(&namespace.client).await?;
     eventually("the capture to be gone", || async {
-        Ok(namespace
-            .api::<Capture>()
-            .get_opt(&capture.name_any())
-            .await?
-            .is_none()
-            .then_some(()))
+        Ok(captures.get_opt(&name).await?.is_none().then_some(()))
     })
     .await?;
     trainer.nothing_stays_of(&capture.uid().unwrap_or_default()).await?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use flopwatch_system_tests::cluster::TestNamespace;
-use flopwatch_system_tests::trainer::Trainer;
+use flopwatch_system_tests::trainer::{End, Trainer};
 use tokio::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The release as it serves the pods of each node. Whoever needs several nodes takes them in this
@@ -84,6 +84,14 @@ pub(super) async fn agent(namespace: &TestNamespace, place: Place) -> Result<(St
     let (node, name) = place.node(namespace).await?;
     let nodes = vec![NODES[node].write().await];
     Ok((name, Alone { nodes }))
+}
+
+/// A trainer recovers from a capture that ended while nobody takes its agent away any more.
+pub(super) async fn recovers(namespace: TestNamespace, trainer: &Trainer, end: &End, alone: Alone) -> Result<()> {
+    let shared = alone.downgrade();
+    trainer.recovers(&namespace, end).await?;
+    drop(shared);
+    namespace.delete().await
 }
 
 /// A trainer that was started while its agent was there, and the right to take all agents away.

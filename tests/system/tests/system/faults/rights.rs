@@ -4,31 +4,28 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
-use flopwatch_system_tests::parts::ARTIFACTS;
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams};
-use kube::{Api, ResourceExt as _};
+use kube::Api;
 
-use super::release::trainer_and_agents;
+use super::release::{recovers, trainer_and_agents};
 
 /// How long agents have no rights.
 const REFUSAL_DURATION: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn a_finished_capture_outlives_an_api_server_that_refuses_its_agent_for_a_while() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Faults, "refused").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("refused").await?;
     let (trainer, alone) = trainer_and_agents(&namespace, "trainer").await?;
     let agent = trainer.agent().await?;
     trainer.profile(&namespace, "struck", 4).await?;
     let capture = namespace.in_stage("struck", Stage::Collecting).await?;
-    let manifest = format!("{ARTIFACTS}/captures/{}/{}.json", namespace.name, capture.name_any());
-    let manifest = agent.path(&manifest);
-    let bindings = Api::<ClusterRoleBinding>::all(cluster.client.clone());
+    let manifest = agent.manifest(&capture);
+    let bindings = Api::<ClusterRoleBinding>::all(namespace.client.clone());
     let binding = bindings.get("flopwatch-agent").await?;
     bindings.delete("flopwatch-agent", &DeleteParams::default()).await?;
     let since = Instant::now();
@@ -49,10 +46,6 @@ async fn a_finished_capture_outlives_an_api_server_that_refuses_its_agent_for_a_
     };
     bindings.create(&PostParams::default(), &again).await?;
     done?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
-    let shared = alone.downgrade();
-    trainer.recovers(&namespace, &end).await?;
-    drop(shared);
-    namespace.delete().await
+    let end = namespace.success_of("struck").await?;
+    recovers(namespace, &trainer, &end, alone).await
 }

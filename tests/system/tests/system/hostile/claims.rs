@@ -1,19 +1,18 @@
 //! A copy that would hold what its original must take along to another node.
 
-use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group};
+use anyhow::{Result, ensure};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::pods::workload;
-use flopwatch_system_tests::sessions::condition_of;
+use flopwatch_system_tests::sessions::of_copy;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
 #[tokio::test]
 async fn a_pod_with_a_claim_of_one_node_is_not_copied() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "claims").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("claims").await?;
     namespace.allow_pod_templates().await?;
     // No volume ever comes, and none is needed: what the claim asks for is what counts.
     let claim: PersistentVolumeClaim = serde_json::from_value(json!({
@@ -27,14 +26,12 @@ async fn a_pod_with_a_claim_of_one_node_is_not_copied() -> Result<()> {
     let mut pod = workload("trainer", false, &[]);
     pod["spec"]["volumes"] = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
     namespace.create_pod(pod).await?;
-    let asked = json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": 1, "profiler": { "type": "Nsys" } });
-    namespace.create_session("copied", asked).await?;
-    let ended = namespace.finished("copied").await?;
-    let found = condition_of(&ended, "TargetsFound").context("no condition")?;
-    ensure!(
-        found.reason == "PodRefused" && found.message.contains("claim data (ReadWriteOnce)"),
-        "{found:?}"
-    );
+    namespace
+        .create_session("copied", of_copy("trainer", 1, "Nsys"))
+        .await?;
+    namespace
+        .ends_without_targets("copied", "PodRefused", "claim data (ReadWriteOnce)")
+        .await?;
     let pods = namespace.api::<Pod>().list(&ListParams::default()).await?.items;
     ensure!(pods.len() == 1, "{} pods", pods.len());
     namespace.delete().await

@@ -6,11 +6,9 @@ use std::os::unix::fs::{FileExt as _, symlink};
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::artifact::TIMELINE;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
-use flopwatch_system_tests::fetch::reader_token;
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::parts::Running;
-use flopwatch_system_tests::recordings::timeline;
-use flopwatch_system_tests::simulated_gpu::{Program, records, told, traced};
+use flopwatch_system_tests::simulated_gpu::{Program, records, told};
 use flopwatch_system_tests::trainer::End;
 use flopwatch_tracer_file::header::HEAP_USED_AT;
 use flopwatch_tracer_file::process::{BYTES, CLAIM_AT, GENERATION_AT, PHASE_AT, PID_AT, Phase, SLOTS, USED, claim};
@@ -85,19 +83,15 @@ fn fill_slots(program: &Program) -> Result<()> {
 }
 
 /// A program of a namespace, on the node of the others.
-async fn begun(namespace: &TestNamespace) -> Result<Program> {
-    let pod = namespace.on_kept_node(told("program", "cuda")).await?;
-    namespace.create_pod(pod).await?;
-    Program::begun(namespace, "program").await
+async fn begun(namespace: &TestNamespace, name: &str) -> Result<Program> {
+    namespace.create_kept(told(name, "cuda")).await?;
+    Program::begun(namespace, name).await
 }
 
 /// Has a file spoilt in a window, and says how the capture ended.
 async fn spoilt(namespace: &TestNamespace, name: &str, spoil: impl FnOnce(&Program) -> Result<()>) -> Result<End> {
-    namespace
-        .create_pod(namespace.on_kept_node(told(name, "cuda")).await?)
-        .await?;
-    let mut program = Program::begun(namespace, name).await?;
-    namespace.create_session(name, traced(name, 4)).await?;
+    let mut program = begun(namespace, name).await?;
+    namespace.profile_main(name, name, 4, "Cuda").await?;
     program.launched(100).await?;
     spoil(&program)?;
     namespace.end_of(name).await
@@ -105,14 +99,10 @@ async fn spoilt(namespace: &TestNamespace, name: &str, spoil: impl FnOnce(&Progr
 
 #[tokio::test]
 async fn a_container_that_spoils_its_tracers_file_fails_no_capture_but_its_own() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "cuda-spoilt").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("cuda-spoilt").await?;
-    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
-    let other = namespace.on_kept_node(told("other", "cuda")).await?;
-    namespace.create_pod(other).await?;
-    let mut other = Program::begun(&namespace, "other").await?;
+    let mut other = begun(&namespace, "other").await?;
     let agent = Running::agent_of(&namespace.client, &other.pod).await?;
 
     spoilt(&namespace, "nonsense", |program| scribble(program, 0)).await?;
@@ -120,20 +110,14 @@ async fn a_container_that_spoils_its_tracers_file_fails_no_capture_but_its_own()
     spoilt(&namespace, "cut", cut).await?;
     spoilt(&namespace, "replaced", replace).await?;
     // Now the link is there from the begin of the window.
-    namespace.create_session("link", traced("replaced", 2)).await?;
+    namespace.profile_main("link", "replaced", 2, "Cuda").await?;
     let end = namespace.end_of("link").await?;
-    ensure!(
-        !end.succeeded,
-        "a file of the node was taken for a container's: {end:?}"
-    );
+    ensure!(!end.succeeded, "a file of the node was taken for its own: {end:?}");
 
-    namespace.create_session("other", traced("other", 5)).await?;
+    namespace.profile_main("other", "other", 5, "Cuda").await?;
     let recorded = other.launched(1000).await?;
-    let end = namespace.end_of("other").await?;
-    ensure!(end.succeeded, "{end:?}");
-    let capture = namespace.only_capture("other").await?;
-    let found = records(&timeline(&cluster, &token, &capture, TIMELINE).await?);
-    ensure!(found == recorded, "{found} in the timeline, {recorded} by the program");
+    let capture = namespace.succeeded("other").await?;
+    namespace.holds(&capture, TIMELINE, recorded).await?;
     let now = Running::agent_of(&namespace.client, &other.pod).await?;
     ensure!(now.process == agent.process, "the agent ended");
     namespace.delete().await
@@ -141,19 +125,17 @@ async fn a_container_that_spoils_its_tracers_file_fails_no_capture_but_its_own()
 
 #[tokio::test]
 async fn a_container_that_fills_slots_and_names_takes_no_record_from_itself_nor_from_others() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "cuda-filled").await? else {
         return Ok(());
     };
-    let (namespace, tenant) = (
-        cluster.namespace("cuda-filled").await?,
-        cluster.namespace("cuda-tenant").await?,
-    );
-    let (mut hostile, mut other) = (begun(&namespace).await?, begun(&tenant).await?);
+    let tenant = namespace.cluster.namespace("cuda-tenant").await?;
+    let mut hostile = begun(&namespace, "program").await?;
+    let mut other = begun(&tenant, "program").await?;
     let agent = Running::agent_of(&namespace.client, &other.pod).await?;
     fill_names(&hostile)?;
     // Both at one time, of one agent.
     for namespace in [&namespace, &tenant] {
-        namespace.create_session("both", traced("program", 120)).await?;
+        namespace.profile_main("both", "program", 120, "Cuda").await?;
     }
     let counted = [hostile.launched(1000).await?, other.launched(1000).await?];
     fill_slots(&hostile)?;
@@ -163,9 +145,8 @@ async fn a_container_that_fills_slots_and_names_takes_no_record_from_itself_nor_
     for ((namespace, counted), is_filled) in [&namespace, &tenant].into_iter().zip(counted).zip([true, false]) {
         let end = namespace.end_of("both").await?;
         ensure!(end.succeeded, "{}: {end:?}", namespace.name);
-        let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
         let capture = namespace.only_capture("both").await?;
-        let recorded = timeline(&cluster, &token, &capture, TIMELINE).await?;
+        let recorded = namespace.timeline(&capture, TIMELINE).await?;
         let found = records(&recorded);
         ensure!(found == counted, "{}: {found} of {counted}", namespace.name);
         let losses = recorded.losses.list();

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::frameworks::{JAX_PORT, frameworks};
 use flopwatch_system_tests::mounts::SmallDisk;
 use flopwatch_system_tests::node;
@@ -12,6 +12,7 @@ use flopwatch_system_tests::remains::ENDPOINT;
 use flopwatch_system_tests::trainer::Trainer;
 use serde_json::json;
 
+const KINETO: &str = "Kineto";
 /// What a hostile process of the container runs.
 const HOSTILE: &str = include_str!("../../../programs/hostile.py");
 /// The file at whose sight it ends.
@@ -26,10 +27,9 @@ const DISK_MEBIBYTES: u32 = 320;
 
 #[tokio::test]
 async fn a_capture_of_pytorch_leaves_a_taken_name_alone_and_outlives_hostile_datagrams_and_a_full_disk() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "endpoint").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("endpoint").await?;
     let trainer = Trainer::start_frameworks(&namespace, "trainer").await?;
     is_left_to_who_has_it(&namespace, &trainer).await?;
     outlives_hostile_datagrams(&namespace, &trainer).await?;
@@ -40,13 +40,8 @@ async fn a_capture_of_pytorch_leaves_a_taken_name_alone_and_outlives_hostile_dat
 
 async fn is_left_to_who_has_it(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
     let daemon = node::bind_beside(trainer.process, ENDPOINT)?;
-    let kineto = json!({ "profiler": { "type": "Kineto" } });
-    trainer.profile_with(namespace, "taken", 1, kineto).await?;
-    let end = namespace.end_of("taken").await?;
-    ensure!(
-        end.reason == "OtherProfiler" && end.message.contains("dynolog") && end.artifacts == 0,
-        "{end:?}"
-    );
+    namespace.profile("taken", &trainer.name, 1, KINETO).await?;
+    let end = namespace.nothing_of("taken", &["OtherProfiler"], "dynolog").await?;
     drop(daemon);
     trainer.has_no_mark_of(namespace, &end).await
 }
@@ -56,7 +51,7 @@ async fn outlives_hostile_datagrams(namespace: &TestNamespace, trainer: &Trainer
     let before = agent.own_bytes()?;
     let sender = format!("/python/bin/python3 -c '{HOSTILE}' {END_FILE}");
     let (sent, ended) = tokio::join!(namespace.shell(&trainer.name, &sender), async {
-        let kineto = json!({ "profiler": { "type": "Kineto" }, "require": ["cpu_op"] });
+        let kineto = json!({ "profiler": { "type": KINETO }, "require": ["cpu_op"] });
         trainer.profile_with(namespace, "hostile", 1, kineto).await?;
         let end = namespace.end_of("hostile").await;
         namespace.shell(&trainer.name, &format!("touch {END_FILE}")).await?;
@@ -78,59 +73,46 @@ async fn outlives_hostile_datagrams(namespace: &TestNamespace, trainer: &Trainer
 
 async fn says_that_the_disk_is_full(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
     let small = SmallDisk::over(trainer.process, Path::new("/tmp"), 8)?;
-    let kineto = json!({ "profiler": { "type": "Kineto" } });
-    trainer.profile_with(namespace, "small", 1, kineto).await?;
-    let end = namespace.end_of("small").await?;
-    ensure!(
-        end.reason == "DiskSpace" && end.message.contains("TMPDIR") && end.artifacts == 0,
-        "{end:?}"
-    );
+    namespace.profile("small", &trainer.name, 1, KINETO).await?;
+    let end = namespace.nothing_of("small", &["DiskSpace"], "TMPDIR").await?;
     trainer.has_no_mark_of(namespace, &end).await?;
     drop(small);
 
     let roomy = SmallDisk::over(trainer.process, Path::new("/tmp"), DISK_MEBIBYTES)?;
     trainer.open_window_of(namespace, "full", "Kineto", 4).await?;
     roomy.fill(0)?;
-    let end = namespace.end_of("full").await?;
-    ensure!(
-        end.reason == "DiskSpace" && end.message.contains("is full") && end.artifacts == 0,
-        "{end:?}"
-    );
+    let end = namespace.nothing_of("full", &["DiskSpace"], "is full").await?;
     trainer.has_no_mark_of(namespace, &end).await
 }
 
 #[tokio::test]
 async fn two_pods_of_the_nodes_own_network_are_captured_one_after_the_other_and_side_by_side() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "host-network").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("host-network").await?;
     namespace.allow_host_folders().await?;
-    let mut trainers = Vec::new();
     for (name, port) in [("one", JAX_PORT + 10), ("two", JAX_PORT + 11)] {
         let mut pod = frameworks(name, "nsys.kineto.jax", 1)?;
         pod["spec"]["hostNetwork"] = json!(true);
         pod["spec"]["containers"][0]["args"] = json!(["1", port.to_string()]);
-        namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+        namespace.create_kept(pod).await?;
     }
+    let mut trainers = Vec::new();
     for name in ["one", "two"] {
         trainers.push(Trainer::started(&namespace, name).await?);
     }
     for trainer in &trainers {
-        trainer
-            .succeeds(&namespace, &format!("alone-{}", trainer.name), "Kineto")
-            .await?;
+        let alone = format!("alone-{}", trainer.name);
+        trainer.succeeds(&namespace, &alone, KINETO).await?;
     }
     let beside = |trainer: &Trainer| format!("beside-{}", trainer.name);
     for trainer in &trainers {
-        let kineto = json!({ "profiler": { "type": "Kineto" } });
-        trainer.profile_with(&namespace, &beside(trainer), 1, kineto).await?;
+        let name = &trainer.name;
+        namespace.profile(&beside(trainer), name, 1, KINETO).await?;
     }
     let mut ends = Vec::new();
     for trainer in &trainers {
-        let end = namespace.end_of(&beside(trainer)).await?;
-        ensure!(end.succeeded && end.artifacts > 0, "{}: {end:?}", trainer.name);
-        ends.push(end);
+        ends.push(namespace.success_of(&beside(trainer)).await?);
     }
     for (trainer, end) in trainers.iter().zip(&ends) {
         trainer.has_no_mark_of(&namespace, end).await?;

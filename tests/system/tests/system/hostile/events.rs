@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail, ensure};
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group};
+use flopwatch_system_tests::cluster::{Cluster, Group, client_with, dry_run};
 use flopwatch_system_tests::fetch::token;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use serde_json::json;
 
 /// What an Event says of who tells it, and of what.
@@ -34,56 +34,33 @@ async fn an_agents_token_tells_one_kind_of_event_and_in_the_name_of_its_own_node
         return Ok(());
     };
     let namespace = cluster.namespace("told").await?;
-    let bound = cluster.client_with(&cluster.agent_token(&own).await?).await?;
-    let unbound = token(chart::NAMESPACE, "flopwatch-agent").await?;
-    let unbound = cluster.client_with(&unbound).await?;
+    let bound = client_with(&cluster.agent_token(&own).await?).await?;
+    let unbound = client_with(&token(chart::NAMESPACE, "flopwatch-agent").await?).await?;
     let honest = Told {
         controller: "flopwatch-agent",
         node: &own,
         reason: "RecordingKept",
         kind: "Pod",
     };
+    let elsewhere = Told { node: &other, ..honest };
+    let controller = "flopwatch.dev/controller";
+    let as_controller = Told { controller, ..honest };
+    let (reason, kind) = ("OOMKilling", "Service");
+    let (of_memory, of_service) = (Told { reason, ..honest }, Told { kind, ..honest });
+    let alone = Some("in the name of flopwatch-agent there alone");
+    let about = Some("the Event RecordingKept about a pod");
     let rows = [
         (&bound, honest, None),
-        (
-            &bound,
-            Told { node: &other, ..honest },
-            Some("in the name of flopwatch-agent there alone"),
-        ),
-        (
-            &bound,
-            Told {
-                controller: "flopwatch.dev/controller",
-                ..honest
-            },
-            Some("in the name of flopwatch-agent there alone"),
-        ),
-        (
-            &bound,
-            Told {
-                reason: "OOMKilling",
-                ..honest
-            },
-            Some("the Event RecordingKept about a pod"),
-        ),
-        (
-            &bound,
-            Told {
-                kind: "Service",
-                ..honest
-            },
-            Some("the Event RecordingKept about a pod"),
-        ),
+        (&bound, elsewhere, alone),
+        (&bound, as_controller, alone),
+        (&bound, of_memory, about),
+        (&bound, of_service, about),
         (&unbound, honest, Some("not bound to a node")),
     ];
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
     for (client, told, refusal) in rows {
         let events: Api<Event> = Api::namespaced(client.clone(), &namespace.name);
         let event = told.event(&namespace.name)?;
-        match (events.create(&dry, &event).await, refusal) {
+        match (events.create(&dry_run(), &event).await, refusal) {
             (Ok(_), None) => {}
             (Ok(_), Some(refusal)) => bail!("told, and not refused as {refusal}: {event:?}"),
             (Err(error), None) => bail!("the agent's own Event is refused: {error}"),

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Stage;
 use flopwatch_api::preparation::CAPTURE_BYTES_ANNOTATION;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::frameworks::frameworks;
 use flopwatch_system_tests::mounts::Unanswered;
 use flopwatch_system_tests::node::{self, Process};
+use flopwatch_system_tests::sessions::{spec, with};
 use flopwatch_system_tests::trainer::{End, Trainer};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::Api;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -62,20 +62,16 @@ async fn layers(
     container["command"] = json!(["/python/bin/python3", "-c", LAYERS]);
     container["args"] = json!([pause]);
     change(&mut pod);
-    let made = namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
-    eventually("the loop to go", || async {
-        Ok(namespace.logs(name).await?.contains("ranges=").then_some(()))
-    })
-    .await?;
+    let made = namespace.create_kept(pod).await?;
+    namespace.says(name, "ranges=").await?;
     let program = node::first_process(&namespace.running(name).await?)?;
     Ok((made, Loop(program)))
 }
 
 fn asked(pod: &str, seconds: u32, options: &Value) -> Value {
-    json!({
-        "target": { "podName": pod }, "durationSeconds": seconds, "require": ["cpu_op"],
-        "profiler": { "type": "Kineto", "kineto": options }
-    })
+    let kineto = json!({ "type": "Kineto", "kineto": options });
+    let more = json!({ "require": ["cpu_op"], "profiler": kineto });
+    with(spec(pod, seconds, "Kineto"), more)
 }
 
 async fn end_of(namespace: &TestNamespace, session: &str, spec: Value) -> Result<End> {
@@ -98,19 +94,16 @@ fn is_bounded(end: &End) -> Result<()> {
 async fn its_node_is_ready(namespace: &TestNamespace, pod: &str) -> Result<()> {
     let spec = namespace.running(pod).await?.spec.context("no spec")?;
     let name = spec.node_name.context("no node")?;
-    let node = Api::<Node>::all(namespace.client.clone()).get(&name).await?;
-    let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
-    let ready = conditions.iter().find(|one| one.type_ == "Ready");
-    ensure!(ready.is_some_and(|ready| ready.status == "True"), "{name}: {ready:?}");
+    let is_ready = namespace.cluster.is_ready(&name).await?;
+    ensure!(is_ready, "node {name} is not ready");
     Ok(())
 }
 
 #[tokio::test]
 async fn a_window_of_a_minute_leaves_a_tight_loop_and_its_node_their_memory() -> Result<()> {
-    let Some(cluster) = Cluster::connect_first(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin_first(Group::Hostile, "kineto-memory").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kineto-memory").await?;
     namespace.allow_host_folders().await?;
     // One after the other: a loop takes a processor for as long as it is there.
     let (_, limited) = layers(&namespace, "limited", TIGHT_STEP_SECONDS, |_| {}).await?;
@@ -148,20 +141,20 @@ async fn a_window_of_a_minute_leaves_a_tight_loop_and_its_node_their_memory() ->
 
 #[tokio::test]
 async fn traces_that_nobody_answers_for_fail_their_capture_and_keep_no_other() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "kineto-hangs").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kineto-hangs").await?;
     namespace.allow_host_folders().await?;
     let (_, hostile) = layers(&namespace, "hostile", STEADY_STEP_SECONDS, |_| {}).await?;
     let other = Trainer::start_frameworks(&namespace, "other").await?;
 
     let unanswered = Unanswered::over(*hostile, Path::new("/tmp"))?;
-    let end = end_of(&namespace, "before", asked("hostile", 2, &json!({}))).await?;
-    ensure!(
-        end.reason == "AttachFailed" && end.message.contains("of the kind fuse"),
-        "{end:?}"
-    );
+    namespace
+        .create_session("before", asked("hostile", 2, &json!({})))
+        .await?;
+    namespace
+        .fails_with("before", "AttachFailed", &["of the kind fuse"])
+        .await?;
     drop(unanswered);
 
     namespace
@@ -172,11 +165,9 @@ async fn traces_that_nobody_answers_for_fail_their_capture_and_keep_no_other() -
     let begin = Instant::now();
     // As many as the node has turns for, but for that one.
     other.succeeds(&namespace, "beside", "Kineto").await?;
-    let end = namespace.end_of("within").await?;
-    ensure!(
-        end.reason == "CollectionFailed" && end.message.contains("of the kind fuse"),
-        "{end:?}"
-    );
+    namespace
+        .fails_with("within", "CollectionFailed", &["of the kind fuse"])
+        .await?;
     ensure!(begin.elapsed() < ABANDONED_TRACES_TIMEOUT, "{:?}", begin.elapsed());
     drop(unanswered);
     ensure!(hostile.is_alive(), "the program ended");
@@ -185,10 +176,9 @@ async fn traces_that_nobody_answers_for_fail_their_capture_and_keep_no_other() -
 
 #[tokio::test]
 async fn two_windows_with_stacks_get_no_pod_evicted_that_has_little_storage() -> Result<()> {
-    let Some(cluster) = Cluster::connect_first(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin_first(Group::Hostile, "kineto-storage").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kineto-storage").await?;
     namespace.allow_host_folders().await?;
     let (made, small) = layers(&namespace, "small", STEADY_STEP_SECONDS, |pod| {
         pod["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] = json!("300Mi");
@@ -213,10 +203,9 @@ async fn two_windows_with_stacks_get_no_pod_evicted_that_has_little_storage() ->
 
 #[tokio::test]
 async fn traces_in_memory_leave_their_program_its_memory() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "kineto-in-memory").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kineto-in-memory").await?;
     namespace.allow_host_folders().await?;
     let (_, small) = layers(&namespace, "small", STEADY_STEP_SECONDS, |pod| {
         let volumes = pod["spec"]["volumes"].as_array_mut().into_iter().flatten();

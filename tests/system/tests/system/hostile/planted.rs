@@ -5,11 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually, run};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually, run};
+use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::trainer::{End, Trainer};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use nix::sys::signal::Signal;
 
 /// What the agent must never read, nor keep: it lies in the container beside the run folder.
 const SECRET: &str = "the-workloads-own-secret";
@@ -37,12 +39,23 @@ async fn planted(namespace: &TestNamespace, plant: &str) -> Result<(Trainer, End
     Ok((trainer, end))
 }
 
+/// A trainer whose session `struck` has ended its window, and whose importer is held at the gate as
+/// it opens the capture; none where the test is skipped.
+async fn importer_held(name: &str) -> Result<Option<(TestNamespace, Trainer, Gate, Process)>> {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, name).await? else {
+        return Ok(None);
+    };
+    let trainer = Trainer::start(&namespace, "trainer").await?;
+    let mut gate = trainer.gate_before_import(&namespace).await?;
+    let importer = gate.reached().await?;
+    Ok(Some((namespace, trainer, gate, importer)))
+}
+
 /// The capture failed with that reason, and nothing stays.
 async fn is_refused(name: &str, plant: &str, reason: &str) -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, name).await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace(name).await?;
     let (trainer, end) = planted(&namespace, plant).await?;
     ensure!(end.reason == reason, "{end:?}");
     ensure!(!end.message.contains(SECRET), "{end:?}");
@@ -63,20 +76,15 @@ async fn a_pipe_in_the_captures_place_holds_nobody_up() -> Result<()> {
 
 #[tokio::test]
 async fn a_capture_that_grows_without_end_is_too_large() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "endless").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("endless").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     let (capture, _) = trainer.open_window(&namespace, "struck").await?;
     let uid = capture.uid().context("no UID")?;
     let file = trainer.path(&format!("/flopwatch/run/out/capture-{uid}.qdstrm"));
-    namespace
-        .shell(
-            "trainer",
-            &format!("CAPTURE=/flopwatch/run/out/capture-{uid}.qdstrm; {STOP}"),
-        )
-        .await?;
+    let stop = format!("CAPTURE=/flopwatch/run/out/capture-{uid}.qdstrm; {STOP}");
+    namespace.shell("trainer", &stop).await?;
     // It grows as long as it is there, by one writer that nothing of ours ends; as fast as a disk,
     // not as memory.
     let growing = file.clone();
@@ -92,14 +100,12 @@ async fn a_capture_that_grows_without_end_is_too_large() -> Result<()> {
     // Where the disk is slow, the session's supervisor sees it and removes it before it has grown
     // that far.
     eventually("the capture to be larger than it may be", || async {
-        Ok(std::fs::metadata(&file)
-            .map_or(true, |metadata| metadata.len() > TOO_LARGE)
-            .then_some(()))
+        let is_large = std::fs::metadata(&file).map_or(true, |metadata| metadata.len() > TOO_LARGE);
+        Ok(is_large.then_some(()))
     })
     .await?;
     namespace.stop("struck", "Keep").await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.reason == "CaptureTooLarge" && end.artifacts == 0, "{end:?}");
+    let end = namespace.nothing_of("struck", &["CaptureTooLarge"], "").await?;
     writer.await?;
     trainer.recovers(&namespace, &end).await?;
     namespace.delete().await
@@ -112,10 +118,9 @@ fn append(file: &Path, block: &[u8]) -> std::io::Result<()> {
 
 #[tokio::test]
 async fn a_damaged_capture_fails_its_import_and_not_the_agent() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "damaged").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("damaged").await?;
     let damage = "head -c 20000 $CAPTURE >/tmp/part; head -c 100000 /dev/urandom >>/tmp/part; cat /tmp/part >$CAPTURE";
     let (trainer, end) = planted(&namespace, damage).await?;
     let agent = trainer.agent().await?;
@@ -127,22 +132,12 @@ async fn a_damaged_capture_fails_its_import_and_not_the_agent() -> Result<()> {
 
 #[tokio::test]
 async fn an_importer_that_hangs_is_stopped_with_its_session() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some((namespace, trainer, gate, importer)) = importer_held("hanging").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("hanging").await?;
-    let trainer = Trainer::start(&namespace, "trainer").await?;
-    let mut gate = trainer
-        .gate_before(&namespace, "struck", "capture.qdstrm", false)
-        .await?;
-    let importer = gate.reached().await?;
     namespace.stop("struck", "Discard").await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.reason == "Discarded" && end.artifacts == 0, "{end:?}");
-    eventually("the importer to be ended", || async {
-        Ok((!importer.is_alive()).then_some(()))
-    })
-    .await?;
+    let end = namespace.nothing_of("struck", &["Discarded"], "").await?;
+    importer.ended().await?;
     drop(gate);
     trainer.recovers(&namespace, &end).await?;
     namespace.delete().await
@@ -150,44 +145,26 @@ async fn an_importer_that_hangs_is_stopped_with_its_session() -> Result<()> {
 
 #[tokio::test]
 async fn an_importer_that_is_killed_fails_its_capture_alone() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some((namespace, trainer, gate, importer)) = importer_held("importer").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("importer").await?;
-    let trainer = Trainer::start(&namespace, "trainer").await?;
-    let mut gate = trainer
-        .gate_before(&namespace, "struck", "capture.qdstrm", false)
-        .await?;
-    gate.reached().await?.signal(nix::sys::signal::Signal::SIGKILL)?;
+    importer.signal(Signal::SIGKILL)?;
     drop(gate);
-    let end = namespace.end_of("struck").await?;
-    ensure!(
-        end.reason == "ImportFailed" && end.message.contains("signal 9"),
-        "{end:?}"
-    );
+    let end = namespace.fails_with("struck", "ImportFailed", &["signal 9"]).await?;
     trainer.recovers(&namespace, &end).await?;
     namespace.delete().await
 }
 
 #[tokio::test]
 async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_own_limit() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some((namespace, trainer, gate, importer)) = importer_held("hungry").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("hungry").await?;
-    let trainer = Trainer::start(&namespace, "trainer").await?;
     let agent = trainer.agent().await?;
-    let mut gate = trainer
-        .gate_before(&namespace, "struck", "capture.qdstrm", false)
-        .await?;
-    let importer = gate.reached().await?;
     // What it may have in all, and the agent with it, so that the kernel ends neither of them for
     // memory.
     let (may, container) = (address_space(importer)?, memory_limit(&agent.pod)?);
-    ensure!(
-        may < container,
-        "the importer may have {may} bytes in a container of {container}"
-    );
+    ensure!(may < container, "the importer may have {may} bytes of {container}");
     // From here on it may have no more than it has.
     let status = std::fs::read_to_string(format!("/proc/{}/status", importer.pid))?;
     let id = own_user(&status)?.to_string();
@@ -197,8 +174,7 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
     let who = ["--reuid", &id, "--regid", &id, "--clear-groups"];
     run("setpriv", &[&who[..], &lower].concat()).await?;
     drop(gate);
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.reason == "ImportFailed" && end.artifacts == 0, "{end:?}");
+    let end = namespace.nothing_of("struck", &["ImportFailed"], "").await?;
     trainer.recovers(&namespace, &end).await?;
     ensure!(agent.process.is_alive(), "the agent fell over an importer");
     namespace.delete().await
@@ -206,25 +182,17 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
 
 #[tokio::test]
 async fn an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some((namespace, trainer, gate, importer)) = importer_held("apart").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("apart").await?;
-    let trainer = Trainer::start(&namespace, "trainer").await?;
     let agent = trainer.agent().await?;
-    let mut gate = trainer
-        .gate_before(&namespace, "struck", "capture.qdstrm", false)
-        .await?;
-    let importer = gate.reached().await?;
     // Everything is looked at before the gate opens, and judged after it.
     let status = std::fs::read_to_string(format!("/proc/{}/status", importer.pid))?;
     let root = importer.root();
     // `/var/run` is a link to `/run` in many images, which from here would lead to the node's.
     let shown = |process: Process, path: &str| {
-        let paths = [path, path.trim_start_matches("var/")];
-        paths
-            .iter()
-            .any(|path| process.root().join(path).symlink_metadata().is_ok())
+        let mut paths = [path, path.trim_start_matches("var/")].into_iter();
+        paths.any(|path| process.root().join(path).symlink_metadata().is_ok())
     };
     let secrets = [
         "run/flopwatch-tls/tls.key",
@@ -232,23 +200,13 @@ async fn an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Resul
         "var/lib/flopwatch/artifacts",
         "var/lib/flopwatch/spool",
     ];
-    let seen: Vec<_> = secrets
-        .map(|path| (path, shown(agent.process, path), shown(importer, path)))
-        .into();
+    let seen = secrets.map(|path| (path, shown(agent.process, path), shown(importer, path)));
     let pids: Vec<_> = std::fs::read_dir(root.join("proc"))?
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .collect();
-    let folder = |kind: &str| std::fs::read_link(format!("/proc/{}/ns/{kind}", importer.pid));
-    let apart: Vec<_> = ["pid", "mnt", "net", "ipc", "uts", "cgroup"]
-        .map(|kind| {
-            (
-                kind,
-                folder(kind).ok(),
-                std::fs::read_link(format!("/proc/1/ns/{kind}")).ok(),
-            )
-        })
-        .into();
+    let of = |pid: i32, kind: &str| std::fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok();
+    let apart = ["pid", "mnt", "net", "ipc", "uts", "cgroup"].map(|kind| (kind, of(importer.pid, kind), of(1, kind)));
     drop(gate);
     for (path, by_agent, by_importer) in seen {
         ensure!(by_agent, "the agent itself has no {path}: nothing is tested");
@@ -257,10 +215,8 @@ async fn an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Resul
     }
     ensure!(pids.len() <= 3, "the importer sees the processes {pids:?}");
     for (kind, own, first) in apart {
-        ensure!(
-            own.is_some() && own != first,
-            "{kind}: {own:?}, as the node's first process"
-        );
+        let is_apart = own.is_some() && own != first;
+        ensure!(is_apart, "{kind}: {own:?}, as the node's first process");
     }
     let user = own_user(&status)?;
     ensure!((1_900_000_000..=1_900_000_255).contains(&user), "it is user {user}");
@@ -273,8 +229,7 @@ async fn an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Resul
     ] {
         ensure!(status.lines().any(|found| found == line), "{line}: {status}");
     }
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.succeeded, "{end:?}");
+    let end = namespace.success_of("struck").await?;
     trainer.recovers(&namespace, &end).await?;
     namespace.delete().await
 }
@@ -282,19 +237,16 @@ async fn an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Resul
 /// The user that a process runs as, by its status; its group has the same number.
 fn own_user(status: &str) -> Result<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    let user = line
-        .and_then(|line| line.split_whitespace().next())
-        .context("no user")?;
-    Ok(user.parse()?)
+    let user = line.and_then(|line| line.split_whitespace().next());
+    Ok(user.context("no user")?.parse()?)
 }
 
 /// Most bytes of address space that a process may have.
 fn address_space(process: Process) -> Result<u64> {
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.pid))?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"));
-    let soft = line
-        .and_then(|line| line.split_whitespace().next())
-        .context("no such limit")?;
+    let soft = line.and_then(|line| line.split_whitespace().next());
+    let soft = soft.context("no such limit")?;
     soft.parse().with_context(|| format!("the limit is {soft}"))
 }
 
@@ -313,23 +265,19 @@ fn memory_limit(pod: &Pod) -> Result<u64> {
 
 #[tokio::test]
 async fn a_session_killed_in_the_window_leaves_the_workload_alone() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Hostile, "session").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("session").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     trainer.open_window(&namespace, "struck").await?;
     for process in node::sessions_of(&trainer.pod)? {
         if !process.runs("launcher") {
-            process.signal(nix::sys::signal::Signal::SIGKILL)?;
+            process.signal(Signal::SIGKILL)?;
         }
     }
     namespace.stop("struck", "Keep").await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(
-        ["SessionGone", "CollectionFailed"].contains(&end.reason.as_str()) && end.artifacts == 0,
-        "{end:?}"
-    );
+    let reasons = ["SessionGone", "CollectionFailed"];
+    let end = namespace.nothing_of("struck", &reasons, "").await?;
     trainer.outlives_its_session(&namespace, &end).await?;
     namespace.delete().await
 }

@@ -2,51 +2,35 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually, run};
-use flopwatch_system_tests::fetch::{ArtifactClient, reader_token, token};
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::chart;
+use flopwatch_system_tests::cluster::{Group, TestNamespace, client_with, eventually, kubectl};
+use flopwatch_system_tests::fetch::{ArtifactClient, reader_token, stranger_token, token};
+use flopwatch_system_tests::pods::sample;
+use flopwatch_system_tests::sessions::{spec, with};
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
 #[tokio::test]
 async fn artifacts_are_read_only_by_those_who_may_get_the_session() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "access").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("access").await?;
-    namespace
-        .create_pod(workload("trainer", true, &["--range-micros", "2000"]))
-        .await?;
-    namespace.launch_state("trainer").await?;
-    namespace
-        .create_session(
-            "mine",
-            json!({
-                "target": { "podName": "trainer" }, "durationSeconds": 1, "profiler": { "type": "Nsys" },
-                "outputs": ["Timeline", "Summary", "Raw"]
-            }),
-        )
-        .await?;
+    namespace.launch(sample("trainer")).await?;
+    let with_raw = json!({ "outputs": ["Timeline", "Summary", "Raw"] });
+    let asked = with(spec("trainer", 1, "Nsys"), with_raw);
+    namespace.create_session("mine", asked).await?;
     namespace.finished("mine").await?;
     let status = namespace.only_capture("mine").await?.status.context("no status")?;
     let url = status.url.context("no URL")?;
-    let raw = status
-        .artifacts
-        .iter()
-        .find(|one| one.sensitive)
-        .context("no raw artifact")?;
+    let raw = status.artifacts.iter().find(|one| one.sensitive);
+    let raw = raw.context("no raw artifact")?;
     let summary = format!("{url}/summary.json");
     let raw = format!("{url}/{}", raw.name);
     let absent = format!("{}/summary.json", url.replace(&namespace.name, "kube-system"));
 
-    let client = ArtifactClient::new(&cluster.client).await?;
+    let client = ArtifactClient::new(&namespace.client).await?;
     let viewer = reader_token(&namespace, "viewer", "flopwatch-viewer").await?;
-    run(
-        "kubectl",
-        &["-n", &namespace.name, "create", "serviceaccount", "stranger"],
-    )
-    .await?;
-    let stranger = token(&namespace.name, "stranger").await?;
+    let stranger = stranger_token(&namespace, "stranger").await?;
     let cases = [
         ("without a token", &summary, None, 401),
         ("with a token that is none", &summary, Some("nonsense"), 401),
@@ -72,19 +56,7 @@ async fn artifacts_are_read_only_by_those_who_may_get_the_session() -> Result<()
             ensure!(!text.contains("mine"), "{name}: the refusal names the session: {text}");
         }
     }
-    run(
-        "kubectl",
-        &[
-            "-n",
-            &namespace.name,
-            "create",
-            "rolebinding",
-            "raw",
-            "--clusterrole=flopwatch-raw-reader",
-            &format!("--serviceaccount={}:viewer", namespace.name),
-        ],
-    )
-    .await?;
+    namespace.bind("raw", "flopwatch-raw-reader", "viewer").await?;
     // That a right is missing is remembered for a second.
     eventually("the raw report to be read with its own right", || async {
         let answer = client.request(&raw, Some(&viewer), &[]).await?;
@@ -125,10 +97,9 @@ async fn serves_as_a_file_server_should(client: &ArtifactClient, url: &str, view
 
 #[tokio::test]
 async fn an_agent_may_write_only_captures_of_its_own_node() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "nodes").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("nodes").await?;
     let capture = json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture", "metadata": { "name": "elsewhere" },
         "spec": {
@@ -137,48 +108,15 @@ async fn an_agent_may_write_only_captures_of_its_own_node() -> Result<()> {
             "startDeadlineSeconds": 1, "outputs": ["Summary"]
         }
     });
-    let file = tempfile::NamedTempFile::new()?;
-    std::fs::write(file.path(), capture.to_string())?;
-    run(
-        "kubectl",
-        &[
-            "-n",
-            &namespace.name,
-            "create",
-            "-f",
-            file.path().to_str().context("path")?,
-        ],
-    )
-    .await?;
+    namespace.create_untyped(&capture).await?;
     // A token as the kubelet mounts it: bound to the agent's pod, and so to its node.
-    let pod = run(
-        "kubectl",
-        &[
-            "-n",
-            "flopwatch-system",
-            "get",
-            "pods",
-            "-l",
-            "app.kubernetes.io/component=agent",
-            "-o",
-            "jsonpath={.items[0].metadata.name}",
-        ],
-    )
-    .await?;
-    let bound = run(
-        "kubectl",
-        &[
-            "-n",
-            "flopwatch-system",
-            "create",
-            "token",
-            "flopwatch-agent",
-            "--bound-object-kind=Pod",
-            &format!("--bound-object-name={pod}"),
-        ],
-    )
-    .await?;
-    let unbound = token("flopwatch-system", "flopwatch-agent").await?;
+    let agents = ["-l", "app.kubernetes.io/component=agent"];
+    let name = ["-o", "jsonpath={.items[0].metadata.name}"];
+    let pod = kubectl(chart::NAMESPACE, &[&["get", "pods"][..], &agents, &name].concat()).await?;
+    let of_pod = ["--bound-object-kind=Pod", &format!("--bound-object-name={pod}")];
+    let create = ["create", "token", "flopwatch-agent"];
+    let bound = kubectl(chart::NAMESPACE, &[&create[..], &of_pod].concat()).await?;
+    let unbound = token(chart::NAMESPACE, "flopwatch-agent").await?;
     for (name, token, sentence) in [
         (
             "bound to its own node",
@@ -187,7 +125,7 @@ async fn an_agent_may_write_only_captures_of_its_own_node() -> Result<()> {
         ),
         ("not bound to a node", unbound.as_str(), "not bound to a node"),
     ] {
-        let client = cluster.client_with(token).await?;
+        let client = client_with(token).await?;
         let captures: Api<Capture> = Api::namespaced(client, &namespace.name);
         let stolen = Patch::Merge(json!({ "status": { "containerId": "stolen" } }));
         let refusal = captures

@@ -8,16 +8,18 @@ use flopwatch_api::schedule::{ProfilingSchedule, SCHEDULE_LABEL, TRIGGER_ANNOTAT
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::alertmanager::Alertmanager;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
-use flopwatch_system_tests::fetch::{ArtifactClient, gateway, reader_token, token};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, client_with, dry_run, eventually};
+use flopwatch_system_tests::fetch::{Answer, ArtifactClient, gateway, reader_token, token};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::prometheus::Prometheus;
+use flopwatch_system_tests::sessions::session;
 use kube::ResourceExt as _;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-const POD: &str = "trainer";
+/// The pod that the schedule selects.
+pub(crate) const POD: &str = "trainer";
 /// Requests to the gateway, and alerts of each, that are all the same.
 const REQUEST_COUNT: usize = 20;
 const DUPLICATES_EACH: usize = 50;
@@ -31,21 +33,25 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// A pod that runs, and a schedule whose slots never come while the test runs, with a trigger.
-    pub(crate) async fn new(cluster: &Cluster, name: &str, profiler: &str) -> Result<Self> {
-        let namespace = cluster.namespace(name).await?;
-        namespace.create_pod(workload(POD, true, &[])).await?;
-        namespace.launch_state(POD).await?;
-        let schedule: ProfilingSchedule = serde_json::from_value(json!({
-            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": "on-alert" },
-            "spec": {
-                "when": { "cron": { "expression": "0 0 1 1 *" } }, "concurrencyPolicy": "Allow",
-                "select": { "podSelector": { "matchLabels": { "app": POD } } },
-                "session": { "profiler": { "type": profiler }, "durationSeconds": 1 },
-                "triggers": [{ "alert": { "name": "Slow" }, "cooldownSeconds": 0, "maximumPerDay": 100 }]
-            }
-        }))?;
-        namespace.api().create(&PostParams::default(), &schedule).await?;
+    /// A pod that runs, and what [`Self::over`] has.
+    pub(crate) async fn begin(group: Group, name: &str, profiler: &str) -> Result<Option<Self>> {
+        let Some(namespace) = TestNamespace::begin(group, name).await? else {
+            return Ok(None);
+        };
+        namespace.launch(workload(POD, true, &[])).await?;
+        Self::over(namespace, profiler).await.map(Some)
+    }
+
+    /// A schedule whose slots never come while the test runs, with a trigger, in the namespace of
+    /// its pod.
+    pub(crate) async fn over(namespace: TestNamespace, profiler: &str) -> Result<Self> {
+        let spec = json!({
+            "when": { "cron": { "expression": "0 0 1 1 *" } }, "concurrencyPolicy": "Allow",
+            "select": { "podSelector": { "matchLabels": { "app": POD } } },
+            "session": { "profiler": { "type": profiler }, "durationSeconds": 1 },
+            "triggers": [{ "alert": { "name": "Slow" }, "cooldownSeconds": 0, "maximumPerDay": 100 }]
+        });
+        namespace.create_schedule("on-alert", spec).await?;
         let token = reader_token(&namespace, "alertmanager", "flopwatch-alerts").await?;
         let url = gateway(&namespace.client).await?;
         let root = url.strip_suffix("/api/profiling").context("another address")?;
@@ -59,6 +65,17 @@ impl Setting {
 
     pub(crate) fn labels(&self, number: usize) -> Value {
         json!({ "alertname": "Slow", "namespace": self.namespace.name, "pod": POD, "number": number.to_string() })
+    }
+
+    /// Tells the gateway `count` times at once of the same alert, which has the number 0.
+    pub(crate) async fn tell(&self, token: &str, count: usize) -> Result<Answer> {
+        let alert = json!({
+            "status": "firing", "labels": self.labels(0), "annotations": {}, "startsAt": "2026-01-01T00:00:00Z",
+            "fingerprint": "0badcafe0badcafe"
+        });
+        let body = json!({ "version": "4", "alerts": vec![alert; count] }).to_string();
+        let arguments = ["--header", "Content-Type: application/json", "--data", &body];
+        self.client.request(&self.url, Some(token), &arguments).await
     }
 
     pub(crate) async fn sessions(&self) -> Result<Vec<ProfilingSession>> {
@@ -82,40 +99,29 @@ impl Setting {
 
 #[tokio::test]
 async fn a_thousand_duplicates_make_one_session() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(setting) = Setting::begin(Group::Shared, "alert-duplicates", "Metrics").await? else {
         return Ok(());
     };
-    let setting = Setting::new(&cluster, "alert-duplicates", "Metrics").await?;
-    let alert = json!({
-        "status": "firing", "labels": setting.labels(0), "annotations": {}, "startsAt": "2026-01-01T00:00:00Z",
-        "fingerprint": "0badcafe0badcafe"
-    });
-    let body = json!({ "version": "4", "alerts": vec![alert; DUPLICATES_EACH] }).to_string();
-    let (client, token) = (&setting.client, Some(setting.token.as_str()));
-    let arguments = ["--header", "Content-Type: application/json", "--data", &body];
     let mut made = 0;
     for _ in 0..REQUEST_COUNT {
-        let answer = client.request(&setting.url, token, &arguments).await?;
+        let answer = setting.tell(&setting.token, DUPLICATES_EACH).await?;
         ensure!(answer.status == 200, "{answer:?}");
         let told: Value = serde_json::from_slice(&answer.body)?;
         made += told["made"].as_u64().context("no count")?;
     }
     ensure!((made, setting.sessions().await?.len()) == (1, 1), "{made} were made");
     let stranger = reader_token(&setting.namespace, "stranger", "flopwatch-viewer").await?;
-    let refused = client.request(&setting.url, Some(&stranger), &arguments).await?;
+    let refused = setting.tell(&stranger, DUPLICATES_EACH).await?;
     ensure!(refused.status == 403, "{refused:?}");
     setting.namespace.delete().await
 }
 
 #[tokio::test]
 async fn whoever_holds_the_gateways_token_can_make_no_session_of_their_own() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(setting) = Setting::begin(Group::Shared, "alert-forged", "Metrics").await? else {
         return Ok(());
     };
-    let setting = Setting::new(&cluster, "alert-forged", "Metrics").await?;
-    let gateway = cluster
-        .client_with(&token(chart::NAMESPACE, "flopwatch-gateway").await?)
-        .await?;
+    let gateway = client_with(&token(chart::NAMESPACE, "flopwatch-gateway").await?).await?;
     let sessions: Api<ProfilingSession> = Api::namespaced(gateway, &setting.namespace.name);
     let schedule: ProfilingSchedule = setting.namespace.api().get("on-alert").await?;
     let owner = json!({
@@ -124,40 +130,21 @@ async fn whoever_holds_the_gateways_token_can_make_no_session_of_their_own() -> 
     });
     let labels = json!({ SCHEDULE_LABEL: "on-alert" });
     let annotations = json!({ TRIGGER_ANNOTATION: "Slow/0badcafe0badcafe" });
-    let of_pod = json!({ "podName": POD });
+    let (none, of_pod) = (json!({}), json!({ "podName": POD }));
     let own_pod = json!({ "podTemplate": { "spec": { "containers": [{ "name": "main", "image": "none" }] } } });
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
+    let (owned, free) = (json!([owner]), json!([]));
     let forged = [
-        ("as an alert's", &annotations, &labels, json!([owner]), &of_pod, true),
-        ("without an alert", &json!({}), &labels, json!([owner]), &of_pod, false),
-        (
-            "without a schedule",
-            &annotations,
-            &json!({}),
-            json!([owner]),
-            &of_pod,
-            false,
-        ),
-        ("that nobody owns", &annotations, &labels, json!([]), &of_pod, false),
-        (
-            "of a pod of its own",
-            &annotations,
-            &labels,
-            json!([owner]),
-            &own_pod,
-            false,
-        ),
+        ("as an alert's", &annotations, &labels, &owned, &of_pod, true),
+        ("without an alert", &none, &labels, &owned, &of_pod, false),
+        ("without a schedule", &annotations, &none, &owned, &of_pod, false),
+        ("that nobody owns", &annotations, &labels, &free, &of_pod, false),
+        ("of a pod of its own", &annotations, &labels, &owned, &own_pod, false),
     ];
     for (how, annotations, labels, owners, target, is_taken) in forged {
-        let session: ProfilingSession = serde_json::from_value(json!({
-            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
-            "metadata": { "name": "forged", "annotations": annotations, "labels": labels, "ownerReferences": owners },
-            "spec": { "target": target, "durationSeconds": 1 }
-        }))?;
-        match sessions.create(&dry, &session).await {
+        let metadata =
+            json!({ "name": "forged", "annotations": annotations, "labels": labels, "ownerReferences": owners });
+        let session = session(&metadata, &json!({ "target": target, "durationSeconds": 1 }))?;
+        match sessions.create(&dry_run(), &session).await {
             Ok(_) => ensure!(is_taken, "a session {how} was made"),
             Err(kube::Error::Api(status)) => {
                 ensure!(!is_taken && status.code == 403, "{how}: {status:?}");
@@ -171,10 +158,9 @@ async fn whoever_holds_the_gateways_token_can_make_no_session_of_their_own() -> 
 
 #[tokio::test]
 async fn a_rule_of_prometheus_leads_to_a_session() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(setting) = Setting::begin(Group::Shared, "alert-rule", "Metrics").await? else {
         return Ok(());
     };
-    let setting = Setting::new(&cluster, "alert-rule", "Metrics").await?;
     let alertmanager = Alertmanager::start(&setting.client, &setting.url, &setting.token).await?;
     let rules = json!({ "groups": [{
         "name": "test", "interval": "1s",
@@ -194,10 +180,6 @@ async fn a_rule_of_prometheus_leads_to_a_session() -> Result<()> {
     })
     .await?;
     ensure!(setting.sessions().await?.len() == 1);
-    eventually("the gateway to have counted it", || async {
-        let series = prometheus.query("flopwatch_alerts_total{result=\"made\"}").await?;
-        Ok((!series.is_empty()).then_some(()))
-    })
-    .await?;
+    prometheus.eventually("flopwatch_alerts_total{result=\"made\"}").await?;
     setting.namespace.delete().await
 }

@@ -6,15 +6,12 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::artifact::TIMELINE;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_model::Category;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually, run};
-use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
-use flopwatch_system_tests::pods::{differences, workload};
-use flopwatch_system_tests::sessions::{capture_condition, condition_of};
+use flopwatch_model::{Capture as Recorded, Category};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, run};
+use flopwatch_system_tests::pods::{differences, restarts, workload};
 use flopwatch_system_tests::workload::bounds;
-use flopwatch_trace::ReadLimits;
+use flopwatch_trace::{ReadLimits, timeline_file};
 use k8s_openapi::api::core::v1::Pod;
-use serde_json::json;
 use tempfile::NamedTempFile;
 
 /// Threads per process and processes of the sample workload; each thread nests its ranges four deep
@@ -24,104 +21,50 @@ const PROCESSES: u64 = 2;
 
 #[tokio::test]
 async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "first").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("first").await?;
-    let (threads, processes) = (THREADS_EACH.to_string(), PROCESSES.to_string());
-    let arguments = [
-        "--threads",
-        &threads,
-        "--processes",
-        &processes,
-        "--range-micros",
-        "1000",
-    ];
+    let arguments = format!("--threads {THREADS_EACH} --processes {PROCESSES} --range-micros 1000");
+    let arguments: Vec<&str> = arguments.split(' ').collect();
     let pod = namespace.create_pod(workload("trainer", true, &arguments)).await?;
     let annotations = pod.metadata.annotations.unwrap_or_default();
     let prepared = annotations.get("flopwatch.dev/prepared").map(String::as_str);
     ensure!(prepared == Some("main"), "{annotations:?}");
-    let state = namespace.launch_state("trainer").await?;
-    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
-    eventually("the workload to count", || async {
-        Ok(namespace.logs("trainer").await?.contains("ranges=").then_some(()))
-    })
-    .await?;
+    namespace.grafted("trainer").await?;
+    namespace.says("trainer", "ranges=").await?;
     let before = Inside::look(&namespace, "trainer").await?;
 
-    namespace
-        .create_session(
-            "first",
-            json!({ "target": { "podName": "trainer" }, "durationSeconds": 3, "profiler": { "type": "Nsys" } }),
-        )
-        .await?;
-    let capture = succeeded(&namespace, "first").await?;
+    namespace.profile("first", "trainer", 3, "Nsys").await?;
+    let capture = namespace.succeeded("first").await?;
     let (type_, told) = namespace.event("trainer", "ProfilingRequested").await?;
     let session = namespace.api::<ProfilingSession>().get("first").await?;
-    let user = session
-        .status
-        .and_then(|status| status.requested_by)
-        .context("no user")?;
+    let user = session.status.and_then(|status| status.requested_by);
+    let user = user.context("no user")?;
     ensure!(
         type_ == "Normal" && told.contains(&user) && told.contains("session first"),
         "{told:?} does not name {user}"
     );
-    let timeline = download(&cluster, &namespace, &capture).await?;
+    let timeline = download(&namespace, &capture).await?;
     agrees_with_the_workload(&namespace, &timeline).await?;
     before.is_as_it_was(&namespace, "trainer").await?;
     namespace.delete_whole().await
 }
 
-/// Waits for the session, and holds its status and its capture's against each other.
-pub(crate) async fn succeeded(namespace: &TestNamespace, name: &str) -> Result<Capture> {
-    let session = namespace.finished(name).await?;
-    let capture = namespace.only_capture(name).await?;
-    let succeeded = condition_of(&session, "Succeeded").context("no condition")?;
-    ensure!(succeeded.status == "True", "{succeeded:?}\n{:#?}", capture.status);
-    for type_ in [
-        "Accepted",
-        "Attached",
-        "Captured",
-        "Transformed",
-        "Published",
-        "Succeeded",
-    ] {
-        let condition = capture_condition(&capture, type_).with_context(|| format!("no condition {type_}"))?;
-        ensure!(condition.status == "True", "{condition:?}");
-    }
-    let status = session.status.context("no status")?;
-    ensure!(
-        status.counts.succeeded == 1 && status.counts.failed == 0,
-        "{:?}",
-        status.counts
-    );
-    ensure!(status.requested_by.is_some(), "nobody asked for the session");
-    ensure!(status.id.as_ref().is_some_and(|id| id.len() == 8), "{:?}", status.id);
-    Ok(capture)
-}
-
 /// Fetches every artifact, checks size and digest against the status, and returns the timeline.
-pub(crate) async fn download(cluster: &Cluster, namespace: &TestNamespace, capture: &Capture) -> Result<NamedTempFile> {
+pub(super) async fn download(namespace: &TestNamespace, capture: &Capture) -> Result<Recorded> {
     let status = capture.status.as_ref().context("no status")?;
-    let url = status.url.as_ref().context("no URL")?;
-    let client = ArtifactClient::new(&cluster.client).await?;
-    let token = reader_token(namespace, "reader", "flopwatch-viewer").await?;
     let mut timeline = None;
     for artifact in &status.artifacts {
         let name = &artifact.name;
-        let answer = client.request(&format!("{url}/{name}"), Some(&token), &[]).await?;
-        ensure!(answer.status == 200, "{name}: {}", answer.status);
-        ensure!(
-            i64::try_from(answer.body.len())? == artifact.bytes,
-            "{name}: {} bytes",
-            answer.body.len()
-        );
+        let bytes = namespace.artifact(capture, name).await?;
+        let length = bytes.len();
+        ensure!(i64::try_from(length)? == artifact.bytes, "{name}: {length} bytes");
         let file = NamedTempFile::new()?;
-        std::fs::write(file.path(), &answer.body)?;
+        std::fs::write(file.path(), bytes)?;
         let digest = run("sha256sum", &[file.path().to_str().context("path")?]).await?;
         ensure!(digest.starts_with(&artifact.sha256), "{name}: {digest}");
         if artifact.name == TIMELINE {
-            timeline = Some(file);
+            timeline = Some(timeline_file::read(file.path(), &ReadLimits::default())?.capture);
         }
     }
     timeline.context("no timeline among the artifacts")
@@ -129,8 +72,7 @@ pub(crate) async fn download(cluster: &Cluster, namespace: &TestNamespace, captu
 
 /// The timeline holds the ranges that the workload counted in the window, and the GPU's samples
 /// beside them.
-async fn agrees_with_the_workload(namespace: &TestNamespace, file: &NamedTempFile) -> Result<()> {
-    let timeline = flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture;
+async fn agrees_with_the_workload(namespace: &TestNamespace, timeline: &Recorded) -> Result<()> {
     let ranges = timeline.events.get(&Category::NvtxRange).context("no NVTX ranges")?;
     let session_start = timeline.session_start_utc_ns.context("no absolute time")?;
     let from = ranges.start_ns.iter().min().context("no range")?;
@@ -150,9 +92,8 @@ async fn agrees_with_the_workload(namespace: &TestNamespace, file: &NamedTempFil
     let pids: BTreeSet<_> = timeline.rows.iter().map(|row| row.process).collect();
     ensure!(u64::try_from(pids.len())? == PROCESSES, "ranges of processes {pids:?}");
     let mut sampled = timeline.counters.iter().filter(|series| series.source == "nvml");
-    let power = sampled
-        .find(|series| series.metric == "power")
-        .context("no NVML power")?;
+    let power = sampled.find(|series| series.metric == "power");
+    let power = power.context("no NVML power")?;
     let inside = power.t_ns.iter().all(|time| *time <= timeline.duration_ns);
     ensure!(power.t_ns.len() > 10 && inside, "NVML samples: {power:?}");
     Ok(())
@@ -178,14 +119,7 @@ impl Inside {
     /// Same PID 1, no restart, no file and no process more or less.
     async fn is_as_it_was(&self, namespace: &TestNamespace, name: &str) -> Result<()> {
         let pod = namespace.api::<Pod>().get(name).await?;
-        let statuses = pod
-            .status
-            .and_then(|status| status.container_statuses)
-            .unwrap_or_default();
-        ensure!(
-            statuses.iter().all(|one| one.restart_count == 0),
-            "the workload restarted"
-        );
+        ensure!(restarts(&pod) == 0, "the workload restarted");
         let first = namespace.shell(name, "tr '\\0' ' ' < /proc/1/cmdline").await?;
         ensure!(first.contains("flopwatch-sample-workload"), "PID 1 is {first}");
         let after = Self::look(namespace, name).await?;

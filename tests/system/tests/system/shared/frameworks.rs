@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::artifact::JAX_DUMPS;
 use flopwatch_api::preparation::JAX_DUMPS_ANNOTATION;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use flopwatch_system_tests::frameworks::{frameworks, longest_step_micros};
 use flopwatch_system_tests::pod_state::PodState;
+use flopwatch_system_tests::sessions::{spec, with};
 use flopwatch_system_tests::workload::counts;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
@@ -23,20 +24,16 @@ async fn started(namespace: &TestNamespace, name: &str, prepare: &str, processes
 
 /// The same of a pod of that many processes.
 async fn taking_steps(namespace: &TestNamespace, pod: Value, processes: u16) -> Result<PodState> {
-    let pod = namespace
-        .create_pod(namespace.on_kept_node(pod).await?)
-        .await?
-        .name_any();
-    let name = pod.as_str();
-    namespace.running(name).await?;
+    let name = namespace.create_kept(pod).await?.name_any();
+    namespace.running(&name).await?;
     eventually("all processes to take steps", || async {
-        let log = namespace.logs(name).await?;
+        let log = namespace.logs(&name).await?;
         let at_work = counts(&log).len();
         ensure!(at_work == usize::from(processes), "{at_work} processes: {log}");
         Ok(Some(()))
     })
     .await?;
-    PodState::of(namespace, name).await
+    PodState::of(namespace, &name).await
 }
 
 /// Captures the pod with a profiler: it must succeed and hold events of a category, and the program
@@ -50,13 +47,12 @@ async fn captured(
 ) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
     let from = u64::try_from(now.as_nanos())?;
-    let mut spec = json!({ "target": { "podName": pod }, "durationSeconds": 3, "profiler": { "type": profiler } });
+    let mut spec = spec(pod, 3, profiler);
     if let Some(category) = category {
         spec["require"] = json!([category]);
     }
     namespace.create_session(session, spec).await?;
-    let end = namespace.end_of(session).await?;
-    ensure!(end.succeeded, "{session}: {end:?}");
+    namespace.success_of(session).await?;
     let capture = namespace.only_capture(session).await?;
     let summary = capture.status.and_then(|status| status.summary).context("no summary")?;
     let events = |name: &str| {
@@ -79,10 +75,9 @@ async fn captured(
 
 #[tokio::test]
 async fn four_profilers_take_turns_on_one_pod_of_pytorch_and_jax() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "frameworks").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("frameworks").await?;
     namespace.allow_host_folders().await?;
     let before = started(&namespace, "trainer", "nsys.kineto.jax", 1).await?;
     let turns = [
@@ -101,10 +96,9 @@ async fn four_profilers_take_turns_on_one_pod_of_pytorch_and_jax() -> Result<()>
 
 #[tokio::test]
 async fn eight_processes_of_one_pod_are_in_one_capture() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "eight").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("eight").await?;
     namespace.allow_host_folders().await?;
     let before = started(&namespace, "trainer", "kineto", 8).await?;
     captured(&namespace, "trainer", "all", "Kineto", Some("cpu_op")).await?;
@@ -114,19 +108,17 @@ async fn eight_processes_of_one_pod_are_in_one_capture() -> Result<()> {
 
 #[tokio::test]
 async fn what_the_compiler_of_a_prepared_pod_wrote_is_published_with_its_capture() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "dumps").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("dumps").await?;
     namespace.allow_host_folders().await?;
     let mut pod = frameworks("trainer", "jax", 1)?;
     pod["metadata"]["annotations"][JAX_DUMPS_ANNOTATION] = json!("true");
     let before = taking_steps(&namespace, pod, 1).await?;
     let asked = |outputs: &[&str]| {
-        json!({
-            "target": { "podName": "trainer" }, "durationSeconds": 2, "outputs": outputs,
-            "profiler": { "type": "Jax", "jax": { "dumps": true } }
-        })
+        let dumps = json!({ "type": "Jax", "jax": { "dumps": true } });
+        let more = json!({ "outputs": outputs, "profiler": dumps });
+        with(spec("trainer", 2, "Jax"), more)
     };
     let refused = namespace.create_session("without-raw", asked(&["Timeline"])).await;
     let why = format!("{:#}", refused.err().context("dumps are published as Raw")?);
@@ -135,8 +127,7 @@ async fn what_the_compiler_of_a_prepared_pod_wrote_is_published_with_its_capture
     namespace
         .create_session("dumps", asked(&["Timeline", "Summary", "Raw"]))
         .await?;
-    let end = namespace.end_of("dumps").await?;
-    ensure!(end.succeeded, "{end:?}");
+    namespace.success_of("dumps").await?;
     let status = namespace.only_capture("dumps").await?.status.context("no status")?;
     let dumps = status.artifacts.iter().find(|artifact| artifact.name == JAX_DUMPS);
     let bytes = dumps.with_context(|| format!("{:?}", status.artifacts))?.bytes;

@@ -1,10 +1,13 @@
 //! From a request to the gateway to the bytes of a timeline, and who is turned away on the way.
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually, run};
-use flopwatch_system_tests::fetch::{Answer, ArtifactClient, gateway, reader_token, token};
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
+use flopwatch_system_tests::fetch::{Answer, ArtifactClient, gateway, reader_token, stranger_token};
+use flopwatch_system_tests::pods::sample;
 use serde_json::{Value, json};
+
+/// Ends of paths of what the workload of the tests has not.
+const ABSENT: [&str; 3] = ["/kernel-counters", "/flame-folded", "/hlo-dot"];
 
 fn body(answer: &Answer) -> Result<Value> {
     serde_json::from_slice(&answer.body).with_context(|| format!("{answer:?}"))
@@ -58,12 +61,7 @@ async fn every_path_asks_for_the_right(
             // The workload of the tests has no counters, no GPU work and no compiled program, the
             // cluster has no object store, and the user may not list pods.
             _ if path.contains("/kernels/") || path.contains("/fleet/") => 404,
-            _ if ["/kernel-counters", "/flame-folded", "/hlo-dot"]
-                .iter()
-                .any(|end| path.ends_with(end)) =>
-            {
-                404
-            }
+            _ if ABSENT.iter().any(|end| path.ends_with(end)) => 404,
             _ if path.contains("/targets") => 403,
             _ => 200,
         };
@@ -84,25 +82,14 @@ async fn every_path_asks_for_the_right(
 
 #[tokio::test]
 async fn a_user_profiles_and_reads_through_the_gateway() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "gateway").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("gateway").await?;
-    namespace
-        .create_pod(workload("trainer", true, &["--range-micros", "2000"]))
-        .await?;
-    namespace.launch_state("trainer").await?;
-    let gateway = gateway(&cluster.client).await?;
-    let client = ArtifactClient::of_gateway(&cluster.client).await?;
+    namespace.launch(sample("trainer")).await?;
+    let gateway = gateway(&namespace.client).await?;
+    let client = ArtifactClient::of_gateway(&namespace.client).await?;
     let user = reader_token(&namespace, "user", "flopwatch-user").await?;
-    let stranger = {
-        run(
-            "kubectl",
-            &["-n", &namespace.name, "create", "serviceaccount", "stranger"],
-        )
-        .await?;
-        token(&namespace.name, "stranger").await?
-    };
+    let stranger = stranger_token(&namespace, "stranger").await?;
 
     let request = json!({
         "mode": "nsys", "solver": "cg", "target": {"namespace": namespace.name, "pod": "trainer"},
@@ -121,10 +108,8 @@ async fn a_user_profiles_and_reads_through_the_gateway() -> Result<()> {
     let session = format!("{gateway}/session/{id}");
     let ended = eventually("the session to end", || async {
         let state = body(&client.request(&session, Some(&user), &[]).await?)?;
-        Ok(["completed", "failed"]
-            .iter()
-            .any(|end| state["status"] == *end)
-            .then_some(state))
+        let is_over = ["completed", "failed"].iter().any(|end| state["status"] == *end);
+        Ok(is_over.then_some(state))
     })
     .await?;
     ensure!(

@@ -2,26 +2,19 @@
 //! agent.
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
-use flopwatch_system_tests::pods::workload;
-use flopwatch_system_tests::sessions::capture_condition;
+use flopwatch_system_tests::cluster::{Group, TestNamespace, kubectl};
+use flopwatch_system_tests::pods::{shell, workload};
+use flopwatch_system_tests::sessions::{capture_condition, spec, with};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
-use serde_json::{Value, json};
-
-fn shell_pod(name: &str, prepared: bool, script: &str) -> Value {
-    let mut pod = workload(name, prepared, &[]);
-    pod["spec"]["containers"][0]["command"] = json!(["/bin/sh", "-c"]);
-    pod["spec"]["containers"][0]["args"] = json!([script]);
-    pod
-}
+use serde_json::json;
 
 /// Runs the same script in a prepared and in an unprepared pod, and returns exit code and output of
 /// both.
 async fn both(namespace: &TestNamespace, name: &str, script: &str) -> Result<[(i32, String); 2]> {
     let outcome = async |prepared: bool| {
         let name = format!("{name}-{}", if prepared { "prepared" } else { "plain" });
-        namespace.create_pod(shell_pod(&name, prepared, script)).await?;
+        namespace.create_pod(shell(&name, prepared, script)).await?;
         let code = namespace.exit_code(&name).await?;
         // Output and errors are two pipes, and which of them the runtime reads first is its own
         // affair.
@@ -35,10 +28,9 @@ async fn both(namespace: &TestNamespace, name: &str, script: &str) -> Result<[(i
 
 #[tokio::test]
 async fn a_prepared_container_ends_and_prints_as_an_unprepared_one() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "launcher").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("launcher").await?;
     for (name, script, code) in [
         ("zero", "echo out; echo err >&2; exit 0", 0),
         ("seven", "echo $$; exit 7", 7),
@@ -55,28 +47,16 @@ async fn a_prepared_container_ends_and_prints_as_an_unprepared_one() -> Result<(
 
 #[tokio::test]
 async fn a_prepared_workload_gets_its_sigterm_and_its_last_words() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "sigterm").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("sigterm").await?;
     let script = "trap 'echo last words; exit 5' TERM; echo ready; while :; do sleep 0.1; done";
-    namespace.create_pod(shell_pod("trapper", true, script)).await?;
-    let state = namespace.launch_state("trapper").await?;
-    ensure!(state["grafted"] == json!(true), "{state}");
-    eventually("the trap to be set", || async {
-        Ok(namespace.logs("trapper").await?.contains("ready").then_some(()))
-    })
-    .await?;
-    let reader = {
-        let name = namespace.name.clone();
-        tokio::spawn(async move {
-            flopwatch_system_tests::cluster::run("kubectl", &["-n", &name, "logs", "-f", "trapper", "-c", "main"]).await
-        })
-    };
-    namespace
-        .api::<Pod>()
-        .delete("trapper", &DeleteParams::default())
-        .await?;
+    namespace.graft(shell("trapper", true, script)).await?;
+    namespace.says("trapper", "ready").await?;
+    let name = namespace.name.clone();
+    let reader = tokio::spawn(async move { kubectl(&name, &["logs", "-f", "trapper", "-c", "main"]).await });
+    let pods = namespace.api::<Pod>();
+    pods.delete("trapper", &DeleteParams::default()).await?;
     let log = reader.await??;
     ensure!(log.contains("last words"), "{log}");
     namespace.delete().await
@@ -84,22 +64,18 @@ async fn a_prepared_workload_gets_its_sigterm_and_its_last_words() -> Result<()>
 
 #[tokio::test]
 async fn of_a_pods_containers_the_first_to_start_is_profiled_and_the_other_says_why_not() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "pair").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("pair").await?;
     let mut pod = workload("pair", true, &["--quiet"]);
     let mut second = pod["spec"]["containers"][0].clone();
     second["name"] = json!("second");
     let containers = pod["spec"]["containers"].as_array_mut().context("no containers")?;
     containers.push(second);
-    namespace.create_pod(pod).await?;
-    namespace.running("pair").await?;
-    let spec = json!({
-        "target": { "podName": "pair", "containerNames": ["main", "second"] }, "durationSeconds": 1,
-        "profiler": { "type": "Nsys" }
-    });
-    namespace.create_session("pair", spec).await?;
+    namespace.run(pod).await?;
+    let target = json!({ "podName": "pair", "containerNames": ["main", "second"] });
+    let both = with(spec("pair", 1, "Nsys"), json!({ "target": target }));
+    namespace.create_session("pair", both).await?;
     namespace.finished("pair").await?;
     let captures = namespace.captures("pair").await?;
     let ends = captures

@@ -4,10 +4,10 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually, run};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, client_with, eventually, kubectl, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::nodes::on_node;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{sample, workload};
 use flopwatch_system_tests::prometheus::Prometheus;
 use flopwatch_system_tests::sessions::condition_of;
 use kube::ResourceExt as _;
@@ -17,16 +17,12 @@ use serde_json::{Value, json};
 /// A prepared trainer on each node, of the same name as its node.
 async fn trainers(namespace: &TestNamespace, nodes: &[String; 2]) -> Result<()> {
     for node in nodes {
-        let mut pod = on_node(workload(node, true, &["--range-micros", "2000"]), node);
+        let mut pod = on_node(sample(node), node);
         pod["metadata"]["labels"]["job"] = json!("training");
         namespace.create_pod(pod).await?;
     }
     for node in nodes {
-        let state = namespace.launch_state(node).await?;
-        ensure!(
-            state["grafted"] == json!(true),
-            "on {node} the start was not grafted: {state}"
-        );
+        namespace.grafted(node).await?;
     }
     Ok(())
 }
@@ -56,11 +52,8 @@ async fn a_session_has_a_capture_on_each_node_and_each_agent_serves_its_own() ->
     for node in &nodes {
         let capture = captures.iter().find(|one| one.spec.node_name == *node);
         let capture = capture.with_context(|| format!("no capture on {node}"))?;
-        ensure!(
-            capture.spec.pod_ref.name == *node,
-            "{:?} is on {node}",
-            capture.spec.pod_ref
-        );
+        let pod = &capture.spec.pod_ref;
+        ensure!(pod.name == *node, "{pod:?} is on {node}");
         let url = capture.status.as_ref().and_then(|status| status.url.clone());
         let url = url.context("no URL")?;
         let address = agent_address(&cluster, node).await?;
@@ -84,9 +77,8 @@ async fn a_session_has_a_capture_on_each_node_and_each_agent_serves_its_own() ->
 }
 
 async fn agent_address(cluster: &Cluster, node: &str) -> Result<String> {
-    let agent = cluster.agent_on(node).await?;
-    agent
-        .status
+    let status = cluster.agent_on(node).await?.status;
+    status
         .and_then(|status| status.pod_ip)
         .context("the agent has no address")
 }
@@ -94,16 +86,8 @@ async fn agent_address(cluster: &Cluster, node: &str) -> Result<String> {
 /// A token of the gateway's account, as the gateway asks for one.
 async fn gateway_token(audience: &str) -> Result<String> {
     let audience = format!("--audience={audience}");
-    let made = [
-        "-n",
-        chart::NAMESPACE,
-        "create",
-        "token",
-        "flopwatch-gateway",
-        &audience,
-        "--duration=10m",
-    ];
-    Ok(run("kubectl", &made).await?.trim().to_owned())
+    let made = ["create", "token", "flopwatch-gateway", &audience, "--duration=10m"];
+    Ok(kubectl(chart::NAMESPACE, &made).await?.trim().to_owned())
 }
 
 #[tokio::test]
@@ -118,11 +102,8 @@ async fn what_the_gateway_shows_one_nodes_agent_opens_nothing_at_another() -> Re
     let mut raw = Vec::new();
     for capture in namespace.captures("both").await? {
         let status = capture.status.context("no status")?;
-        let sensitive = status
-            .artifacts
-            .iter()
-            .find(|one| one.sensitive)
-            .context("no raw artifact")?;
+        let sensitive = status.artifacts.iter().find(|one| one.sensitive);
+        let sensitive = sensitive.context("no raw artifact")?;
         let url = format!("{}/{}", status.url.context("no URL")?, sensitive.name);
         raw.push((capture.spec.node_name, url));
     }
@@ -139,11 +120,8 @@ async fn what_the_gateway_shows_one_nodes_agent_opens_nothing_at_another() -> Re
     let for_all = gateway_token("flopwatch-agent").await?;
     for (node, url) in &raw {
         let answer = client.request(url, Some(&for_all), &[]).await?;
-        ensure!(
-            answer.status == 401,
-            "a token for all agents at {node}: {}",
-            answer.status
-        );
+        let status = answer.status;
+        ensure!(status == 401, "a token for all agents at {node}: {status}");
     }
     namespace.delete().await
 }
@@ -153,8 +131,9 @@ async fn each_nodes_agent_has_the_name_of_its_own_node_and_of_no_other() -> Resu
     let Some((cluster, nodes)) = Cluster::with_two_nodes(Group::Shared).await? else {
         return Ok(());
     };
-    let map = ["-n", chart::NAMESPACE, "get", "configmap", "flopwatch-gateway-ca"];
-    let authority = run("kubectl", &[&map[..], &["-o", "jsonpath={.data.ca\\.crt}"]].concat()).await?;
+    let key = "jsonpath={.data.ca\\.crt}";
+    let map = ["get", "configmap", "flopwatch-gateway-ca", "-o", key];
+    let authority = kubectl(chart::NAMESPACE, &map).await?;
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), authority)?;
     let file = file.path().to_str().context("a path that is not UTF-8")?;
@@ -190,32 +169,21 @@ async fn an_agents_own_token_writes_no_capture_of_the_other_node() -> Result<()>
     };
     let [own, other] = &nodes;
     let namespace = cluster.namespace("tokens").await?;
-    namespace
-        .create_pod(on_node(workload("trainer", false, &[]), other))
-        .await?;
-    namespace.running("trainer").await?;
-    namespace
-        .create_session(
-            "victim",
-            json!({ "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 1, "profiler": { "type": "Metrics" } }),
-        )
-        .await?;
+    namespace.run(on_node(workload("trainer", false, &[]), other)).await?;
+    namespace.profile_main("victim", "trainer", 1, "Metrics").await?;
     namespace.finished("victim").await?;
     let capture = namespace.only_capture("victim").await?;
     ensure!(capture.spec.node_name == *other, "{:?}", capture.spec);
     let name = capture.name_any();
 
-    let captures = |token: String| {
-        let (cluster, namespace) = (&cluster, namespace.name.clone());
-        async move { Ok::<Api<Capture>, anyhow::Error>(Api::namespaced(cluster.client_with(&token).await?, &namespace)) }
+    let captures = async |token: String| -> Result<Api<Capture>> {
+        Ok(Api::namespaced(client_with(&token).await?, &namespace.name))
     };
     let stolen = Patch::Merge(json!({ "status": { "containerId": "stolen" } }));
     let thief = captures(cluster.agent_token(own).await?).await?;
     let written = thief.patch_status(&name, &PatchParams::default(), &stolen).await;
-    let refusal = written
-        .err()
-        .context("the other node's capture was written")?
-        .to_string();
+    let refusal = written.err().context("the other node's capture was written")?;
+    let refusal = refusal.to_string();
     let sentence = format!("this agent runs on node {own} and may not write a capture of node {other}");
     ensure!(refusal.contains(&sentence), "{refusal}");
     let refusal = thief.delete(&name, &kube::api::DeleteParams::default()).await;
@@ -226,10 +194,8 @@ async fn an_agents_own_token_writes_no_capture_of_the_other_node() -> Result<()>
         dry_run: true,
         ..PatchParams::default()
     };
-    owner
-        .patch_status(&name, &dry, &stolen)
-        .await
-        .context("the capture's own agent is refused")?;
+    let written = owner.patch_status(&name, &dry, &stolen).await;
+    written.context("the capture's own agent is refused")?;
     namespace.delete().await
 }
 

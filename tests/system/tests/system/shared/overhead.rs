@@ -5,45 +5,38 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::{Capture, Stage};
 use flopwatch_api::overhead::{CaptureOverhead, OverheadReason, OverheadVerdict};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::prepared_for;
 use flopwatch_system_tests::sessions::capture_condition;
 use flopwatch_system_tests::simulated_gpu::{Program, stepping};
 use nix::sys::signal::Signal;
-use serde_json::json;
 use tokio::time::sleep;
 
 /// Time for which a program runs before it is profiled.
 pub(crate) const BASELINE_DURATION: Duration = Duration::from_secs(20);
 
 pub(crate) fn overhead(capture: &Capture) -> Result<&CaptureOverhead> {
-    let status = capture.status.as_ref().context("no status")?;
-    status
-        .overhead
-        .as_ref()
-        .context("the capture does not say what it cost")
+    let overhead = capture.status.as_ref().and_then(|status| status.overhead.as_ref());
+    overhead.context("the capture does not say what it cost")
 }
 
 #[tokio::test]
 async fn a_window_in_which_the_program_slows_down_is_ended_within_seconds_and_published() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "over-budget").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("over-budget").await?;
-    namespace.create_pod(prepared_for("trainer", "recorder")).await?;
-    let running = namespace.running("trainer").await?;
+    let running = namespace.run(prepared_for("trainer", "recorder")).await?;
     is_ended_where_it_slows(&namespace, node::first_process(&running)?, "Metrics").await?;
     namespace.delete().await
 }
 
 #[tokio::test]
 async fn a_window_of_the_cuda_tracer_in_which_the_program_slows_down_is_ended_too() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "over-budget-cuda").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("over-budget-cuda").await?;
     namespace.create_pod(stepping("trainer", "cuda")).await?;
     let program = Program::begun(&namespace, "trainer").await?;
     program.tell("pace 1000 600000")?;
@@ -58,11 +51,7 @@ async fn a_window_of_the_cuda_tracer_in_which_the_program_slows_down_is_ended_to
 async fn is_ended_where_it_slows(namespace: &TestNamespace, program: Process, profiler: &str) -> Result<()> {
     namespace.has_run("trainer", BASELINE_DURATION).await?;
     let before = PodState::of(namespace, "trainer").await?;
-    let spec = json!({
-        "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120,
-        "profiler": { "type": profiler }
-    });
-    namespace.create_session("costly", spec).await?;
+    namespace.profile_main("costly", "trainer", 120, profiler).await?;
     namespace.in_stage("costly", Stage::Collecting).await?;
     // As if the profiler took two thirds of its time: it is stopped for that long, again and again.
     let harm = tokio::spawn(slowed(program));
@@ -83,10 +72,10 @@ async fn is_ended_where_it_slows(namespace: &TestNamespace, program: Process, pr
         "{told:?}"
     );
     let status = capture.status.as_ref().context("no status")?;
+    let artifacts = &status.artifacts;
     ensure!(
-        status.artifacts.iter().any(|artifact| artifact.name == "summary.json"),
-        "{:?}",
-        status.artifacts
+        artifacts.iter().any(|artifact| artifact.name == "summary.json"),
+        "{artifacts:?}"
     );
     let window = status.summary.as_ref().context("no summary")?.window_nanoseconds;
     ensure!(window < 20_000_000_000, "the window was open for {window} ns");

@@ -4,33 +4,21 @@
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_model::Category;
-use flopwatch_system_tests::cluster::{Cluster, Group, run};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::fetch::reader_token;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::sample;
 use flopwatch_system_tests::user::{User, may_reach_gateway, plain};
 use flopwatch_trace::ReadLimits;
 use kube::api::Api;
 
 #[tokio::test]
 async fn a_user_profiles_and_fetches_with_the_plugin_alone() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "plugin").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("plugin").await?;
-    namespace
-        .create_pod(workload("trainer", true, &["--range-micros", "2000"]))
-        .await?;
-    namespace.launch_state("trainer").await?;
+    namespace.launch(sample("trainer")).await?;
     let token = reader_token(&namespace, "user", "flopwatch-user").await?;
-    let account = format!("--serviceaccount={}:user", namespace.name);
-    let bind = [
-        "create",
-        "rolebinding",
-        "sees-pods",
-        "--clusterrole=view",
-        account.as_str(),
-    ];
-    run("kubectl", &[&["-n", namespace.name.as_str()], &bind[..]].concat()).await?;
+    namespace.bind("sees-pods", "view", "user").await?;
     let folder = tempfile::tempdir()?;
     let user = User::new(folder.path(), &namespace, &token).await?;
 

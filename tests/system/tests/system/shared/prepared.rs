@@ -1,8 +1,8 @@
 //! Who may say that a pod was prepared: admission, and nobody else.
 
 use anyhow::{Context as _, Result, bail, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group};
-use flopwatch_system_tests::pods::{copied_into, workload};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, dry_run};
+use flopwatch_system_tests::pods::workload;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -27,29 +27,23 @@ fn claiming(name: &str, label: bool, key: &str) -> Result<Pod> {
 
 #[tokio::test]
 async fn a_new_pod_cannot_say_that_it_was_prepared() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "claims").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("claims").await?;
     let parameters = PostParams::default();
     let pods = namespace.api::<Pod>();
     for (name, label) in [("bare", false), ("labelled", true)] {
-        for key in [
-            PREPARED,
-            "flopwatch.dev/prepared-version",
-            "flopwatch.dev/prepared-anything",
-        ] {
-            is_refused(name, pods.create(&parameters, &claiming(name, label, key)?).await, key)?;
+        for end in ["", "-version", "-anything"] {
+            let key = format!("{PREPARED}{end}");
+            let claims = claiming(name, label, &key)?;
+            is_refused(name, pods.create(&parameters, &claims).await, &key)?;
         }
     }
     // A namespace in which nothing is prepared.
     let excluded: Api<Pod> = Api::namespaced(namespace.client.clone(), "kube-system");
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
     for label in [false, true] {
-        let outcome = excluded.create(&dry, &claiming("excluded", label, PREPARED)?).await;
+        let claims = claiming("excluded", label, PREPARED)?;
+        let outcome = excluded.create(&dry_run(), &claims).await;
         is_refused("kube-system", outcome, PREPARED)?;
     }
     // Who brings the init containers along too has only named his own.
@@ -60,21 +54,17 @@ async fn a_new_pod_cannot_say_that_it_was_prepared() -> Result<()> {
         container
     };
     copied["spec"]["initContainers"] = json!([init("flopwatch-launcher"), init("flopwatch-tools")]);
-    let created = pods.create(&parameters, &serde_json::from_value(copied)?).await?;
-    ensure!(
-        !created.annotations().contains_key(PREPARED),
-        "{:?}",
-        created.annotations()
-    );
+    let created = namespace.create_pod(copied).await?;
+    let annotations = created.annotations();
+    ensure!(!annotations.contains_key(PREPARED), "{annotations:?}");
     namespace.delete().await
 }
 
 #[tokio::test]
 async fn a_running_pod_cannot_be_said_to_be_prepared() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "changes").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("changes").await?;
     let pods = namespace.api::<Pod>();
     namespace.create_pod(workload("plain", false, &[])).await?;
     let prepared = namespace.create_pod(workload("prepared", true, &[])).await?;
@@ -88,7 +78,7 @@ async fn a_running_pod_cannot_be_said_to_be_prepared() -> Result<()> {
     }
     let late = annotate("flopwatch.dev/prepared-more", "1");
     is_refused("more", pods.patch("prepared", &parameters, &late).await, PREPARED)?;
-    let copied = copied_into(&cluster.client, workload("copied", true, &[])).await?;
+    let copied = namespace.copied(workload("copied", true, &[])).await?;
     namespace.create_pod(copied).await?;
     let image = json!({ "spec": { "initContainers": [{ "name": "flopwatch-tools", "image": "localhost/flopwatch/workload:dev" }] } });
     let outcome = pods.patch("copied", &parameters, &Patch::Strategic(image)).await;
@@ -104,10 +94,9 @@ async fn a_running_pod_cannot_be_said_to_be_prepared() -> Result<()> {
 
 #[tokio::test]
 async fn the_tools_of_a_prepared_pod_are_writable_for_nobody() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "tools").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("tools").await?;
     let pods = namespace.api::<Pod>();
     let mount = |read_only: bool| json!({ "name": "flopwatch-tools", "mountPath": "/x", "readOnly": read_only });
     let sidecar = |pod: &Value, read_only: bool| -> Result<Value> {
@@ -119,13 +108,10 @@ async fn the_tools_of_a_prepared_pod_are_writable_for_nobody() -> Result<()> {
     let mut pod = workload("writes", true, &[]);
     pod["metadata"]["annotations"] = json!({ "flopwatch.dev/prepare-containers": "main" });
     let writer = sidecar(&pod, false)?;
-    pod["spec"]["containers"]
-        .as_array_mut()
-        .context("no containers")?
-        .push(writer);
-    let outcome = pods
-        .create(&PostParams::default(), &serde_json::from_value(pod.clone())?)
-        .await;
+    let containers = pod["spec"]["containers"].as_array_mut();
+    containers.context("no containers")?.push(writer);
+    let parameters = PostParams::default();
+    let outcome = pods.create(&parameters, &serde_json::from_value(pod.clone())?).await;
     is_refused("a sidecar that writes", outcome, "flopwatch-tools")?;
     // Until the kubelet says which container a process is of, what is mounted tells: so nothing
     // else may be mounted there.
@@ -134,9 +120,7 @@ async fn the_tools_of_a_prepared_pod_are_writable_for_nobody() -> Result<()> {
     covers["spec"]["volumes"] = json!([{ "name": "own", "emptyDir": {} }]);
     covers["spec"]["containers"][1]["volumeMounts"] =
         json!([{ "name": "own", "mountPath": "/flopwatch/tools", "readOnly": true }]);
-    let outcome = pods
-        .create(&PostParams::default(), &serde_json::from_value(covers)?)
-        .await;
+    let outcome = pods.create(&parameters, &serde_json::from_value(covers)?).await;
     is_refused("a sidecar with tools of its own", outcome, "mount nothing else there")?;
     pod["metadata"]["name"] = json!("reads");
     pod["spec"]["containers"][1] = sidecar(&pod, true)?;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group, run};
-use flopwatch_system_tests::fetch::{reader_token, token};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, run};
+use flopwatch_system_tests::fetch::{reader_token, stranger_token};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::user::{User, may_reach_gateway};
 use serde_json::json;
@@ -33,27 +33,20 @@ async fn install(folder: &Path) -> Result<PathBuf> {
 
 #[tokio::test]
 async fn a_python_program_profiles_and_reads_with_its_users_rights() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "python").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("python").await?;
     let mut pod = workload("trainer", true, &["--range-micros", "20"]);
     pod["metadata"]["annotations"] = json!({ "flopwatch.dev/nsys-trace": "nvtx,osrt" });
-    namespace.create_pod(pod).await?;
-    namespace.launch_state("trainer").await?;
+    namespace.launch(pod).await?;
     let user_token = reader_token(&namespace, "user", "flopwatch-user").await?;
-    run(
-        "kubectl",
-        &["-n", &namespace.name, "create", "serviceaccount", "stranger"],
-    )
-    .await?;
-    let stranger_token = token(&namespace.name, "stranger").await?;
+    let stranger = stranger_token(&namespace, "stranger").await?;
     let caller = may_reach_gateway(&namespace, "user").await?;
 
     let folder = tempfile::tempdir()?;
     let site = install(folder.path()).await?;
     let mut kubeconfigs = Vec::new();
-    for (who, token) in [("user", &user_token), ("stranger", &stranger_token)] {
+    for (who, token) in [("user", &user_token), ("stranger", &stranger)] {
         let own = folder.path().join(who);
         std::fs::create_dir(&own)?;
         let user = User::new(&own, &namespace, token).await?;
@@ -64,7 +57,7 @@ async fn a_python_program_profiles_and_reads_with_its_users_rights() -> Result<(
     let child = Command::new(variable("FLOPWATCH_PYTHON")?)
         .arg(&program)
         .args(&kubeconfigs)
-        .arg(&stranger_token)
+        .arg(&stranger)
         .arg(folder.path().join("fetched"))
         .env("PYTHONPATH", &site)
         .env("PYTHONDONTWRITEBYTECODE", "1")

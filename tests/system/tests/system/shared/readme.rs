@@ -34,10 +34,7 @@ async fn the_first_session_of_the_readme_goes_as_it_is_written() -> Result<()> {
     }
     symlink(root.join("examples"), folder.path().join("examples"))?;
     let followed = follow(&steps, folder.path()).await;
-    let namespace = TestNamespace {
-        client: cluster.client.clone(),
-        name: NAMESPACE.to_owned(),
-    };
+    let namespace = TestNamespace::existing(&cluster, NAMESPACE);
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(cluster.client);
     // A command that failed may have been the one that makes it.
     if namespaces.get_opt(NAMESPACE).await?.is_none() {

@@ -3,16 +3,15 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::sessions::of_copy;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
-
-use super::first_session::succeeded;
 
 /// The original, behind a Service of its label.
 pub(super) async fn serving(namespace: &TestNamespace, mut original: Value) -> Result<PodState> {
@@ -23,10 +22,7 @@ pub(super) async fn serving(namespace: &TestNamespace, mut original: Value) -> R
         "spec": { "selector": { "app": "trainer" }, "ports": [{ "port": 80 }] }
     });
     let service: Service = serde_json::from_value(service)?;
-    namespace
-        .api::<Service>()
-        .create(&PostParams::default(), &service)
-        .await?;
+    namespace.api().create(&PostParams::default(), &service).await?;
     namespace.running("trainer").await?;
     PodState::of(namespace, "trainer").await
 }
@@ -41,33 +37,25 @@ pub(super) async fn endpoints(namespace: &TestNamespace) -> Result<Vec<String>> 
 
 #[tokio::test]
 async fn a_copy_of_a_pod_behind_a_service_is_profiled_and_the_pod_itself_serves_on() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "replica").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("replica").await?;
     namespace.allow_pod_templates().await?;
     let before = serving(&namespace, workload("trainer", true, &[])).await?;
     namespace.launch_state("trainer").await?;
-    let asked = |seconds: u32| json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": seconds, "profiler": { "type": "Nsys" } });
+    let asked = |seconds: u32| of_copy("trainer", seconds, "Nsys");
 
     namespace.create_session("copied", asked(2)).await?;
     let made = namespace.own_pod("copied").await?;
     ensure!(made.labels().get("app").is_none(), "{:?}", made.labels());
-    let image = |pod: &Pod| {
-        pod.spec
-            .as_ref()
-            .and_then(|spec| spec.containers.first()?.image.clone())
-    };
+    let image = |pod: &Pod| pod.spec.as_ref()?.containers.first()?.image.clone();
     let original = namespace.api::<Pod>().get("trainer").await?;
     ensure!(image(&made) == image(&original), "{:?}", image(&made));
     let behind = endpoints(&namespace).await?;
     ensure!(behind == ["trainer"], "{behind:?}");
-    let capture = succeeded(&namespace, "copied").await?;
-    ensure!(
-        capture.spec.pod_ref.name == made.name_any(),
-        "{:?}",
-        capture.spec.pod_ref
-    );
+    let capture = namespace.succeeded("copied").await?;
+    let profiled = capture.spec.pod_ref;
+    ensure!(profiled.name == made.name_any(), "{profiled:?}");
     let behind = endpoints(&namespace).await?;
     ensure!(behind == ["trainer"], "{behind:?}");
     namespace.pod_gone(&made.name_any()).await?;
@@ -82,10 +70,7 @@ async fn a_copy_of_a_pod_behind_a_service_is_profiled_and_the_pod_itself_serves_
 
     namespace.create_session("deleted", asked(300)).await?;
     let made = namespace.own_pod("deleted").await?;
-    namespace
-        .api::<ProfilingSession>()
-        .delete("deleted", &DeleteParams::default())
-        .await?;
+    namespace.delete_session("deleted").await?;
     namespace.pod_gone(&made.name_any()).await?;
     before.goes_on(&namespace).await.context("after all")?;
     namespace.delete().await

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use flopwatch_system_tests::node::{self, Process};
-use flopwatch_system_tests::pods::workload;
-use flopwatch_system_tests::sessions::capture_condition;
-use k8s_openapi::api::core::v1::Pod;
+use flopwatch_system_tests::pods::{restarting, restarts, workload};
 use kube::ResourceExt as _;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -19,55 +17,46 @@ const MAX_GRAFT_MS: u64 = 10_000;
 /// The latest moment of a kill after the end of the life before, in milliseconds: the kubelet takes
 /// a second or two of it.
 const MAX_STRIKE_MS: u64 = 4000;
+/// Begin of the name of the shared memory of a profiler's session.
+const AGENT_INSTANCE: &str = "quadd-agent-instance-";
 
 /// Waits until the pod's container runs again.
 async fn restarted(namespace: &TestNamespace, name: &str) -> Result<()> {
     eventually("the container to run again", || async {
-        let pod = namespace.api::<Pod>().get(name).await?;
-        let container = pod
-            .status
-            .and_then(|status| status.container_statuses)
-            .and_then(|all| all.into_iter().next());
-        Ok(container
-            .filter(|one| one.restart_count > 0 && one.state.as_ref().is_some_and(|state| state.running.is_some())))
+        Ok((restarts(&namespace.running(name).await?) > 0).then_some(()))
     })
     .await
-    .map(drop)
+}
+
+/// Waits until the launcher of the life after `before` has decided, and gives what it says.
+async fn decided_after(namespace: &TestNamespace, before: &Value, life: &str) -> Result<Value> {
+    eventually(&format!("the launcher of {life} to decide"), || async {
+        let state = namespace.launch_state("trainer").await?;
+        Ok((state["unix_ms"] != before["unix_ms"]).then_some(state))
+    })
+    .await
 }
 
 #[tokio::test]
 async fn a_container_that_restarts_within_the_window_ends_its_capture_with_that_reason() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "restart").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("restart").await?;
-    let mut pod = workload("trainer", true, &[]);
-    pod["spec"]["restartPolicy"] = json!("Always");
-    namespace.create_pod(pod).await?;
-    namespace.launch_state("trainer").await?;
-    namespace
-        .create_session(
-            "pinned",
-            json!({ "target": { "podName": "trainer" }, "durationSeconds": 300, "profiler": { "type": "Nsys" } }),
-        )
-        .await?;
+    namespace.launch(restarting(workload("trainer", true, &[]))).await?;
+    namespace.profile("pinned", "trainer", 300, "Nsys").await?;
     namespace.attached("pinned").await?;
-    let pinned = namespace
-        .only_capture("pinned")
-        .await?
-        .status
-        .and_then(|status| status.container_id);
-    let pinned = pinned.context("the capture names no container")?;
+    let container = async || {
+        let status = namespace.only_capture("pinned").await?.status;
+        let id = status.and_then(|status| status.container_id);
+        id.context("the capture names no container")
+    };
+    let pinned = container().await?;
     namespace.shell("trainer", "kill -TERM 1").await?;
-    namespace.finished("pinned").await?;
-    let capture = namespace.only_capture("pinned").await?;
-    let failed = capture_condition(&capture, "Succeeded").context("no condition")?;
+    namespace
+        .fails_with("pinned", "ContainerRestarted", &["of 300 s"])
+        .await?;
     ensure!(
-        failed.status == "False" && failed.reason == "ContainerRestarted" && failed.message.contains("of 300 s"),
-        "{failed:?}"
-    );
-    ensure!(
-        capture.status.and_then(|status| status.container_id).as_ref() == Some(&pinned),
+        container().await? == pinned,
         "the capture went on to another container"
     );
     restarted(&namespace, "trainer").await?;
@@ -77,15 +66,12 @@ async fn a_container_that_restarts_within_the_window_ends_its_capture_with_that_
 #[tokio::test]
 async fn a_container_that_restarts_after_its_profiler_was_killed_is_grafted_again_over_the_same_shared_memory()
 -> Result<()> {
-    let Some(cluster) = Cluster::connect_first(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin_first(Group::Shared, "healing").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("healing").await?;
-    let mut pod = workload("trainer", true, &[]);
-    pod["spec"]["restartPolicy"] = json!("Always");
-    namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
-    let first = namespace.launch_state("trainer").await?;
-    ensure!(first["grafted"] == json!(true), "{first}");
+    let pod = restarting(workload("trainer", true, &[]));
+    namespace.create_kept(pod).await?;
+    let first = namespace.grafted("trainer").await?;
     // A start whose session did not live for 30 s is followed by a plain one.
     let pod = namespace.running("trainer").await?;
     let marker = node::first_process(&pod)?.root().join("flopwatch/run/marker");
@@ -94,27 +80,18 @@ async fn a_container_that_restarts_after_its_profiler_was_killed_is_grafted_agai
         Ok(marker.contains("survived=true").then_some(()))
     })
     .await?;
-    for process in node::sessions_of(&pod)?
-        .into_iter()
-        .filter(|process| process.runs("nsys"))
-    {
+    let beside = node::sessions_of(&pod)?.into_iter();
+    for process in beside.filter(|process| process.runs("nsys")) {
         // One that has ended with the one before it is as good.
         process.signal(Signal::SIGKILL).ok();
     }
     namespace.shell("trainer", "kill -TERM 1").await?;
     restarted(&namespace, "trainer").await?;
-    let second: Value = eventually("the launcher of the second life to decide", || async {
-        let state = namespace.launch_state("trainer").await?;
-        Ok((state["unix_ms"] != first["unix_ms"]).then_some(state))
-    })
-    .await?;
+    let second = decided_after(&namespace, &first, "the second life").await?;
     ensure!(second["grafted"] == json!(true), "{second}");
     let names = namespace.shell("trainer", "ls /dev/shm").await?;
-    let agents = names
-        .lines()
-        .filter(|name| name.starts_with("quadd-agent-instance-"))
-        .count();
-    ensure!(agents == 1, "{names}");
+    let agents = names.lines().filter(|name| name.starts_with(AGENT_INSTANCE));
+    ensure!(agents.count() == 1, "{names}");
     namespace.delete().await
 }
 
@@ -168,17 +145,14 @@ async fn strike(pod: &str, number: u64) -> Result<Option<String>> {
 /// Four lives, or as many as `FLOPWATCH_POD_KILLS` says (`cargo xtask soak --pod-kills 100`).
 #[tokio::test]
 async fn whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next_life_is_grafted() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "struck").await? else {
         return Ok(());
     };
     let lives = std::env::var("FLOPWATCH_POD_KILLS").map_or(Ok(4), |text| text.parse::<u64>())?;
-    let namespace = cluster.namespace("struck").await?;
-    let mut pod = workload("trainer", true, &[]);
-    pod["spec"]["restartPolicy"] = json!("Always");
-    let pod = namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+    let pod = restarting(workload("trainer", true, &[]));
+    let pod = namespace.create_kept(pod).await?;
     let uid = pod.uid().context("a pod without a UID")?;
-    let mut before = namespace.launch_state("trainer").await?;
-    ensure!(before["grafted"] == json!(true), "{before}");
+    let mut before = namespace.grafted("trainer").await?;
     let (mut killed, mut waited) = (BTreeMap::<String, u32>::new(), Vec::new());
     for number in 0..lives {
         // Without its marker a life counts as long enough to be followed by a grafted one.
@@ -189,22 +163,17 @@ async fn whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next
             let what = strike(&uid, number).await?;
             *killed.entry(what.unwrap_or_else(|| "nothing".into())).or_default() += 1;
         }
-        let state: Value = eventually(&format!("the launcher of life {number} to decide"), || async {
-            let state = namespace.launch_state("trainer").await?;
-            Ok((state["unix_ms"] != before["unix_ms"]).then_some(state))
-        })
-        .await?;
+        let state = decided_after(&namespace, &before, &format!("life {number}")).await?;
         if !number.is_multiple_of(2) {
-            let took = state["waited_ms"]
-                .as_u64()
-                .context("the launcher did not say how long it waited")?;
+            let took = state["waited_ms"].as_u64();
+            let took = took.context("the launcher did not say how long it waited")?;
             ensure!(
                 state["grafted"] == json!(true) && took < MAX_GRAFT_MS,
                 "life {number}: {state}; {killed:?}"
             );
             // What the killed ones left has been removed.
             let names = namespace.shell("trainer", "ls /dev/shm").await?;
-            let agents = names.lines().filter(|name| name.starts_with("quadd-agent-instance-"));
+            let agents = names.lines().filter(|name| name.starts_with(AGENT_INSTANCE));
             ensure!(agents.count() == 1, "life {number}: {names}; {killed:?}");
             waited.push(took);
         }
@@ -216,13 +185,7 @@ async fn whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next
         waited.get(waited.len() / 2),
         waited.last()
     );
-    namespace
-        .create_session(
-            "afterwards",
-            json!({ "target": { "podName": "trainer" }, "durationSeconds": 1, "profiler": { "type": "Nsys" } }),
-        )
-        .await?;
-    let end = namespace.end_of("afterwards").await?;
-    ensure!(end.succeeded, "{end:?}");
+    namespace.profile("afterwards", "trainer", 1, "Nsys").await?;
+    namespace.success_of("afterwards").await?;
     namespace.delete().await
 }

@@ -5,11 +5,12 @@ use flopwatch_api::capture::Capture;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::schedule::{PROBABILITY_ANNOTATION, ProfilingSchedule, SCHEDULE_LABEL, SkipReason};
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::cluster::{Group, TestNamespace, dry_run, eventually};
+use flopwatch_system_tests::pods::{restarts, workload};
+use flopwatch_system_tests::sessions::{session, spec, with};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 /// Windows that a schedule must have made before the test looks at them.
@@ -17,15 +18,6 @@ const MIN_WINDOWS: usize = 3;
 
 fn minimal() -> Value {
     json!({ "when": { "interval": { "seconds": 60 } }, "select": { "podSelector": { "matchLabels": { "app": "llm" } } } })
-}
-
-/// The smallest spec with these members in place of its own.
-fn with(members: Value) -> Value {
-    let mut spec = minimal();
-    if let (Some(spec), Value::Object(members)) = (spec.as_object_mut(), members) {
-        spec.extend(members);
-    }
-    spec
 }
 
 /// What the API server says to a schedule that is not made; None where it takes it. It is sent as
@@ -36,22 +28,11 @@ async fn refusal(namespace: &TestNamespace, name: &str, spec: Value) -> Result<O
     let schedule: DynamicObject = serde_json::from_value(json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": name }, "spec": spec
     }))?;
-    let params = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
-    match schedules.create(&params, &schedule).await {
+    match schedules.create(&dry_run(), &schedule).await {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if status.code == 422 => Ok(Some(status.message)),
         Err(error) => Err(error.into()),
     }
-}
-
-async fn create(namespace: &TestNamespace, name: &str, spec: Value) -> Result<ProfilingSchedule> {
-    let schedule = serde_json::from_value(json!({
-        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": name }, "spec": spec
-    }))?;
-    Ok(namespace.api().create(&PostParams::default(), &schedule).await?)
 }
 
 fn of(schedule: &str) -> ListParams {
@@ -64,28 +45,26 @@ fn cron(expression: &str) -> Value {
 
 /// Specs that are taken.
 fn accepted() -> Vec<(&'static str, Value)> {
+    let every = json!({
+        "suspend": true, "jitterSeconds": 0, "startingDeadlineSeconds": 30, "concurrencyPolicy": "Replace",
+        "blackouts": [{ "cron": "0 8 * * 1-5", "timeZone": "Europe/Berlin", "durationSeconds": 7200 }],
+        "select": {
+            "podSelector": { "matchExpressions": [{ "key": "app", "operator": "In", "values": ["llm"] }] },
+            "stratifyBy": ["ImageDigest", "Node"], "perRun": { "percent": 10, "minimum": 1, "maximum": 5 },
+            "minPodAgeSeconds": 60, "restSeconds": 600
+        },
+        "session": { "profiler": { "type": "Metrics" }, "durationSeconds": 5, "outputs": ["Summary", "Timeline"] },
+        "budget": {
+            "amortizedBasisPoints": 50, "duringBasisPoints": 500, "unknown": "Refuse", "captureSecondsPerPodPerDay": 300,
+            "signal": { "prometheus": { "port": 8000, "counter": "vllm:generation_tokens_total" } }
+        },
+        "backoff": { "initialSeconds": 60, "maximumSeconds": 600 }, "history": { "succeeded": 1, "failed": 0 },
+        "triggers": [{ "alert": { "name": "Slow", "matchLabels": { "severity": "page" } }, "cooldownSeconds": 600 }]
+    });
     vec![
         ("the smallest", minimal()),
-        ("times of the clock", with(cron("*/15 8-18 * * 1-5"))),
-        (
-            "every member",
-            with(json!({
-                "suspend": true, "jitterSeconds": 0, "startingDeadlineSeconds": 30, "concurrencyPolicy": "Replace",
-                "blackouts": [{ "cron": "0 8 * * 1-5", "timeZone": "Europe/Berlin", "durationSeconds": 7200 }],
-                "select": {
-                    "podSelector": { "matchExpressions": [{ "key": "app", "operator": "In", "values": ["llm"] }] },
-                    "stratifyBy": ["ImageDigest", "Node"], "perRun": { "percent": 10, "minimum": 1, "maximum": 5 },
-                    "minPodAgeSeconds": 60, "restSeconds": 600
-                },
-                "session": { "profiler": { "type": "Metrics" }, "durationSeconds": 5, "outputs": ["Summary", "Timeline"] },
-                "budget": {
-                    "amortizedBasisPoints": 50, "duringBasisPoints": 500, "unknown": "Refuse", "captureSecondsPerPodPerDay": 300,
-                    "signal": { "prometheus": { "port": 8000, "counter": "vllm:generation_tokens_total" } }
-                },
-                "backoff": { "initialSeconds": 60, "maximumSeconds": 600 }, "history": { "succeeded": 1, "failed": 0 },
-                "triggers": [{ "alert": { "name": "Slow", "matchLabels": { "severity": "page" } }, "cooldownSeconds": 600 }]
-            })),
-        ),
+        ("times of the clock", with(minimal(), cron("*/15 8-18 * * 1-5"))),
+        ("every member", with(minimal(), every)),
     ]
 }
 
@@ -164,16 +143,15 @@ fn refused() -> Vec<(&'static str, Value, &'static str)> {
 
 #[tokio::test]
 async fn the_api_server_holds_schedules_to_their_rules() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "schedule-rules").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("schedule-rules").await?;
     for (what, spec) in accepted() {
         let refused = refusal(&namespace, "always", spec).await?;
         ensure!(refused.is_none(), "{what}: {refused:?}");
     }
     for (what, members, expected) in refused() {
-        let Some(message) = refusal(&namespace, "always", with(members)).await? else {
+        let Some(message) = refusal(&namespace, "always", with(minimal(), members)).await? else {
             bail!("{what} was accepted");
         };
         ensure!(message.contains(expected), "{what}: {message}");
@@ -201,24 +179,18 @@ async fn succeeded(namespace: &TestNamespace, schedule: &str) -> Result<Vec<Capt
 
 #[tokio::test]
 async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was() -> Result<()> {
-    let Some(cluster) = Cluster::connect_first(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin_first(Group::Shared, "schedule").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("schedule").await?;
-    namespace.create_pod(workload("trainer", true, &[])).await?;
-    namespace.launch_state("trainer").await?;
-    create(
-        &namespace,
-        "always",
-        json!({
-            "when": { "interval": { "seconds": 30 } }, "jitterSeconds": 5,
-            "select": {
-                "podSelector": { "matchLabels": { "app": "trainer" } }, "perRun": { "percent": 100 }, "minPodAgeSeconds": 0
-            },
-            "session": { "profiler": { "type": "Nsys" }, "durationSeconds": 3, "require": ["nvtx_range"] }
-        }),
-    )
-    .await?;
+    namespace.launch(workload("trainer", true, &[])).await?;
+    let always = json!({
+        "when": { "interval": { "seconds": 30 } }, "jitterSeconds": 5,
+        "select": {
+            "podSelector": { "matchLabels": { "app": "trainer" } }, "perRun": { "percent": 100 }, "minPodAgeSeconds": 0
+        },
+        "session": { "profiler": { "type": "Nsys" }, "durationSeconds": 3, "require": ["nvtx_range"] }
+    });
+    namespace.create_schedule("always", always).await?;
     let captures = eventually("three windows to succeed", || async {
         let captures = succeeded(&namespace, "always").await?;
         Ok((captures.len() >= MIN_WINDOWS).then_some(captures))
@@ -231,14 +203,7 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
     }
     nobody_but_the_controller_says_how_probable_it_was(&namespace).await?;
     let pod = namespace.api::<Pod>().get("trainer").await?;
-    let restarts = pod
-        .status
-        .and_then(|status| status.container_statuses)
-        .unwrap_or_default();
-    ensure!(
-        restarts.iter().all(|container| container.restart_count == 0),
-        "{restarts:?}"
-    );
+    ensure!(restarts(&pod) == 0, "{:?}", pod.status);
 
     let schedules = namespace.api::<ProfilingSchedule>();
     let schedule = schedules.get("always").await?;
@@ -247,10 +212,8 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
         status.planned_until.is_some() && status.next_time.is_some(),
         "{status:?}"
     );
-    let missed = status
-        .skipped
-        .iter()
-        .find(|skipped| skipped.reason == SkipReason::Missed);
+    let mut skipped = status.skipped.iter();
+    let missed = skipped.find(|skipped| skipped.reason == SkipReason::Missed);
     ensure!(missed.is_none(), "{missed:?}");
 
     // Suspended, it makes no more; deleted, it takes its sessions with it.
@@ -258,11 +221,8 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
     schedules.patch("always", &PatchParams::default(), &suspend).await?;
     eventually("the schedule to be suspended", || async {
         let status = schedules.get("always").await?.status.context("no status")?;
-        Ok(status
-            .conditions
-            .iter()
-            .any(|ready| ready.reason == "Suspended")
-            .then_some(()))
+        let is_suspended = status.conditions.iter().any(|ready| ready.reason == "Suspended");
+        Ok(is_suspended.then_some(()))
     })
     .await?;
     schedules.delete("always", &DeleteParams::default()).await?;
@@ -278,29 +238,17 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
 /// session of their own or on one of a schedule.
 async fn nobody_but_the_controller_says_how_probable_it_was(namespace: &TestNamespace) -> Result<()> {
     let sessions = namespace.api::<ProfilingSession>();
-    let session = |annotations: Value| -> Result<ProfilingSession> {
-        Ok(serde_json::from_value(json!({
-            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
-            "metadata": { "name": "forged", "annotations": annotations },
-            "spec": { "target": { "podName": "trainer" }, "durationSeconds": 1 }
-        }))?)
-    };
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
-    sessions.create(&dry, &session(json!({ "a": "b" }))?).await?;
+    let asked = spec("trainer", 1, "Nsys");
+    let session = |annotations: Value| session(&json!({ "name": "forged", "annotations": annotations }), &asked);
+    sessions.create(&dry_run(), &session(json!({ "a": "b" }))?).await?;
     let forged = session(json!({ PROBABILITY_ANNOTATION: "1" }))?;
-    let forged = sessions.create(&dry, &forged).await;
+    let forged = sessions.create(&dry_run(), &forged).await;
     let mut attempts = vec![("a session of one's own", forged.map(drop))];
     let of_schedule = sessions.list(&of("always")).await?.items;
     let name = of_schedule.first().context("no session")?.name_any();
-    let change = |annotations: Value| {
-        let (sessions, name) = (sessions.clone(), name.clone());
-        async move {
-            let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
-            sessions.patch(&name, &PatchParams::default(), &patch).await.map(drop)
-        }
+    let change = async |annotations: Value| {
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
+        sessions.patch(&name, &PatchParams::default(), &patch).await.map(drop)
     };
     change(json!({ "a": "b" })).await?;
     attempts.push(("another figure", change(json!({ PROBABILITY_ANNOTATION: "1" })).await));
@@ -316,18 +264,16 @@ async fn nobody_but_the_controller_says_how_probable_it_was(namespace: &TestName
 
 #[tokio::test]
 async fn a_schedule_that_cannot_be_followed_says_so() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "schedule-never").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("schedule-never").await?;
-    let never = with(json!({ "when": { "cron": { "expression": "0 0 30 2 *" } } }));
-    create(&namespace, "never", never).await?;
+    let never = with(minimal(), cron("0 0 30 2 *"));
+    namespace.create_schedule("never", never).await?;
     let message = eventually("the schedule to be judged", || async {
         let status = namespace.api::<ProfilingSchedule>().get("never").await?.status;
-        let ready = status.and_then(|status| status.conditions.into_iter().find(|ready| ready.type_ == "Ready"));
-        Ok(ready
-            .filter(|ready| ready.reason == "ScheduleInvalid")
-            .map(|ready| ready.message))
+        let mut conditions = status.into_iter().flat_map(|status| status.conditions);
+        let invalid = conditions.find(|ready| ready.type_ == "Ready" && ready.reason == "ScheduleInvalid");
+        Ok(invalid.map(|ready| ready.message))
     })
     .await?;
     ensure!(message.contains("no day that there is"), "{message}");

@@ -13,11 +13,11 @@ use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
 use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::parts::Running;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::sample;
 use flopwatch_system_tests::prometheus::Prometheus;
 use flopwatch_system_tests::workload::counts;
 use kube::ResourceExt as _;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
@@ -60,7 +60,7 @@ impl Ground {
         let namespace = cluster.namespace("schedule-day").await?;
         for (number, node) in nodes.iter().enumerate() {
             for app in ["minute", "day", "control"] {
-                let mut pod = on_node(workload(app, true, &["--range-micros", "2000"]), node);
+                let mut pod = on_node(sample(app), node);
                 pod["metadata"]["name"] = json!(format!("{app}-{number}"));
                 namespace.create_pod(pod).await?;
             }
@@ -79,23 +79,16 @@ impl Ground {
     }
 
     async fn schedule(&self, app: &str, seconds: u64, window: u64) -> Result<()> {
-        let schedule = serde_json::from_value(json!({
-            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": app },
-            "spec": {
-                "when": { "interval": { "seconds": seconds } }, "jitterSeconds": 0, "concurrencyPolicy": "Allow",
-                "select": {
-                    "podSelector": { "matchLabels": { "app": app } }, "perRun": { "percent": 100 }, "minPodAgeSeconds": 0
-                },
-                "session": { "profiler": { "type": "Nsys" }, "durationSeconds": window, "require": ["nvtx_range"] },
-                "budget": { "amortizedBasisPoints": 10_000 },
-                "history": { "succeeded": SUCCESSES_KEPT, "failed": 1000 }
-            }
-        }))?;
-        self.namespace
-            .api::<ProfilingSchedule>()
-            .create(&PostParams::default(), &schedule)
-            .await?;
-        Ok(())
+        let spec = json!({
+            "when": { "interval": { "seconds": seconds } }, "jitterSeconds": 0, "concurrencyPolicy": "Allow",
+            "select": {
+                "podSelector": { "matchLabels": { "app": app } }, "perRun": { "percent": 100 }, "minPodAgeSeconds": 0
+            },
+            "session": { "profiler": { "type": "Nsys" }, "durationSeconds": window, "require": ["nvtx_range"] },
+            "budget": { "amortizedBasisPoints": 10_000 },
+            "history": { "succeeded": SUCCESSES_KEPT, "failed": 1000 }
+        });
+        self.namespace.create_schedule(app, spec).await.map(drop)
     }
 
     async fn suspend(&self, schedule: &str) -> Result<()> {
@@ -116,11 +109,8 @@ impl Ground {
             ("captures", float(self.captures("day").await?.len())),
             ("controller bytes", bytes(&self.controller)?),
         ]);
-        for (agent, [memory, files]) in self
-            .agents
-            .iter()
-            .zip([["agent 0 bytes", "agent 0 files"], ["agent 1 bytes", "agent 1 files"]])
-        {
+        let names = [["agent 0 bytes", "agent 0 files"], ["agent 1 bytes", "agent 1 files"]];
+        for (agent, [memory, files]) in self.agents.iter().zip(names) {
             sizes.insert(memory, bytes(agent)?);
             sizes.insert(files, float(count_files(&agent.path("/var/lib/flopwatch"))));
         }
@@ -182,11 +172,10 @@ struct Windows {
 impl Windows {
     fn add(&mut self, captures: &[Capture]) {
         for capture in captures {
+            let name = capture.name_any();
             match Phase::of(capture) {
-                Phase::Succeeded => self.succeeded.insert(capture.name_any()),
-                Phase::Failed { reason, message } => self
-                    .failed
-                    .insert(format!("{}: {reason}: {message}", capture.name_any())),
+                Phase::Succeeded => self.succeeded.insert(name),
+                Phase::Failed { reason, message } => self.failed.insert(format!("{name}: {reason}: {message}")),
                 _ => false,
             };
         }
@@ -255,17 +244,11 @@ async fn a_day_of_windows_leaves_nothing_that_grows_and_no_workload_slower() -> 
     windows.add(&ground.captures("minute").await?);
     let expected = usize::try_from(minutes)? * nodes.len();
     let Windows { succeeded, failed } = windows;
-    println!(
-        "{} of {expected} windows each {SLOT_SECONDS} s succeeded, failed: {failed:?}",
-        succeeded.len()
-    );
+    let count = succeeded.len();
+    println!("{count} of {expected} windows each {SLOT_SECONDS} s succeeded, failed: {failed:?}");
     ensure!(failed.is_empty(), "{failed:?}");
     // The first slot and the last may lie outside.
-    ensure!(
-        succeeded.len() + nodes.len() >= expected,
-        "{} of {expected}",
-        succeeded.len()
-    );
+    ensure!(count + nodes.len() >= expected, "{count} of {expected}");
     for schedule in ["minute", "day"] {
         let status = ground.namespace.api::<ProfilingSchedule>().get(schedule).await?.status;
         let skipped = status.context("no status")?.skipped;

@@ -12,13 +12,13 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Stage;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually_each};
-use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually_each};
+use flopwatch_system_tests::fetch::ArtifactClient;
 use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::pods::workload;
-use flopwatch_system_tests::sessions::condition_of;
-use flopwatch_system_tests::simulated_gpu::{Program, told, traced};
+use flopwatch_system_tests::sessions::{condition_of, of_main, spec, with};
+use flopwatch_system_tests::simulated_gpu::{Program, told};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
@@ -68,37 +68,32 @@ type Times = [u64; STEPS.len() + 1];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_stage_of_a_session_is_told_in_its_order() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "stages").await? else {
         return Ok(());
     };
     let _alone = ALONE.lock().await;
-    let namespace = cluster.namespace("stages").await?;
-    namespace.create_pod(workload("nsys", true, &[])).await?;
-    namespace.launch_state("nsys").await?;
+    namespace.launch(workload("nsys", true, &[])).await?;
     let pod = namespace.running("nsys").await?;
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     let node = node.context("the pod is on no node")?;
     namespace.create_pod(on_node(told("cuda", "cuda"), node)).await?;
     let mut program = Program::begun(&namespace, "cuda").await?;
     let user = User {
-        agent: Running::agent_of(&cluster.client, &pod).await?.pod,
-        token: reader_token(&namespace, "reader", "flopwatch-viewer").await?,
-        client: ArtifactClient::new(&cluster.client).await?,
-        cluster: &cluster,
+        agent: Running::agent_of(&namespace.client, &pod).await?.pod,
+        token: namespace.reader().await?,
+        client: ArtifactClient::new(&namespace.client).await?,
         namespace: &namespace,
     };
     let mut all: [Vec<Times>; 2] = Default::default();
     for round in 0..rounds()? {
-        let nsys = json!({
-            "target": { "podName": "nsys" }, "durationSeconds": WINDOW_SECONDS, "require": ["nvtx_range"],
-            "profiler": { "type": "Nsys" }
-        });
+        let nsys = spec("nsys", WINDOW_SECONDS, "Nsys");
+        let nsys = with(nsys, json!({ "require": ["nvtx_range"] }));
         all[0].push(user.session(&format!("nsys-{round}"), nsys).await?);
         let name = format!("cuda-{round}");
         let ended = CancellationToken::new();
         let profiled = async {
             let _ended = ended.clone().drop_guard();
-            user.session(&name, traced("cuda", WINDOW_SECONDS)).await
+            user.session(&name, of_main("cuda", WINDOW_SECONDS, "Cuda")).await
         };
         let (times, recorded) = tokio::join!(profiled, launches(&mut program, &ended));
         all[1].push(times?);
@@ -120,7 +115,6 @@ async fn launches(program: &mut Program, ended: &CancellationToken) -> Result<u6
 
 /// Whoever has a session made, waits for its end and opens its timeline.
 struct User<'a> {
-    cluster: &'a Cluster,
     namespace: &'a TestNamespace,
     /// The agent of the node.
     agent: Pod,
@@ -138,19 +132,14 @@ impl User<'_> {
         let status = capture.status.as_ref().context("no status")?;
         let url = status.url.as_ref().context("no URL")?;
         let timeline = format!("{url}/timeline.h5");
-        let range = format!("Range: {FIRST}");
-        let answer = self
-            .client
-            .request(&timeline, Some(&self.token), &["--header", &range])
-            .await?;
+        let range = ["--header", &format!("Range: {FIRST}")];
+        let answer = self.client.request(&timeline, Some(&self.token), &range).await?;
         ensure!(answer.status == 206, "{}", answer.status);
         let seen = now_ms()?;
         let stages = self.stages(&capture.name_any()).await?;
         let at = |stage: Stage| {
-            stages
-                .get(&stage)
-                .copied()
-                .with_context(|| format!("no stage {stage:?}: {stages:?}"))
+            let time = stages.get(&stage).copied();
+            time.with_context(|| format!("no stage {stage:?}: {stages:?}"))
         };
         let times = [
             asked,
@@ -182,7 +171,7 @@ impl User<'_> {
 
     /// When the agent entered each stage of a capture, in Unix ms, as its log tells.
     async fn stages(&self, capture: &str) -> Result<BTreeMap<Stage, u64>> {
-        let pods: Api<Pod> = Api::namespaced(self.cluster.client.clone(), chart::NAMESPACE);
+        let pods: Api<Pod> = Api::namespaced(self.namespace.client.clone(), chart::NAMESPACE);
         let parameters = LogParams {
             since_seconds: Some(60),
             ..LogParams::default()
@@ -206,9 +195,8 @@ fn rounds() -> Result<usize> {
 }
 
 fn now_ms() -> Result<u64> {
-    Ok(u64::try_from(
-        SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis(),
-    )?)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    Ok(u64::try_from(now.as_millis())?)
 }
 
 /// A table of seconds: each step, and some of them together, with both profilers.
@@ -224,11 +212,8 @@ fn tell(all: &[Vec<Times>; 2]) {
     for (what, first, behind, budget) in SPANS {
         let median = took(&all[1], first, behind).median;
         let judged = if median <= budget { "met" } else { "missed" };
-        println!(
-            "stages: {what} with cuda: {} (budget {}): {judged}",
-            seconds(median),
-            seconds(budget)
-        );
+        let (median, budget) = (seconds(median), seconds(budget));
+        println!("stages: {what} with cuda: {median} (budget {budget}): {judged}");
     }
 }
 

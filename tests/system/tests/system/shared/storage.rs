@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group};
-use flopwatch_system_tests::pods::{copied_into, workload};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
+use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::trainer::Trainer;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -15,13 +15,12 @@ const EVICTION_TIMEOUT: Duration = Duration::from_secs(80);
 
 #[tokio::test]
 async fn a_busy_capture_of_a_pod_with_little_storage_ends_and_the_pod_is_not_evicted() -> Result<()> {
-    let Some(cluster) = Cluster::connect_first(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin_first(Group::Shared, "tight").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("tight").await?;
     let mut pod = workload("tight", true, &["--threads", "4", "--range-micros", "2"]);
     pod["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] = json!("300Mi");
-    let made = namespace.create_pod(copied_into(&cluster.client, pod).await?).await?;
+    let made = namespace.create_pod(namespace.copied(pod).await?).await?;
     let annotations = made.metadata.annotations.unwrap_or_default();
     // What copied tools leave of it (100 MiB) but 64 MiB for the workload.
     ensure!(
@@ -30,11 +29,9 @@ async fn a_busy_capture_of_a_pod_with_little_storage_ends_and_the_pod_is_not_evi
     );
     let trainer = Trainer::started(&namespace, "tight").await?;
     trainer.profile(&namespace, "busy", 120).await?;
-    let end = namespace.end_of("busy").await?;
-    ensure!(
-        end.reason == "CaptureTooLarge" && end.message.contains("ephemeral-storage limit") && end.artifacts == 0,
-        "{end:?}"
-    );
+    let end = namespace
+        .nothing_of("busy", &["CaptureTooLarge"], "ephemeral-storage limit")
+        .await?;
     trainer.nothing_stays_of(&end.uid).await?;
     sleep(EVICTION_TIMEOUT).await;
     let pod = namespace.api::<Pod>().get("tight").await?;

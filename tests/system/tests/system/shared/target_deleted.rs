@@ -2,19 +2,11 @@
 
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use flopwatch_system_tests::node;
 use flopwatch_system_tests::parts::SPOOL;
 use flopwatch_system_tests::trainer::{End, Trainer};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::DeleteParams;
-
-/// Deletes the pod as a user does.
-pub(super) async fn delete(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
-    let at_once = DeleteParams::default().grace_period(1);
-    namespace.api::<Pod>().delete(&trainer.name, &at_once).await?;
-    Ok(())
-}
 
 /// The pod goes as if nobody had profiled it, and neither its node's agent nor its sessions keep
 /// anything.
@@ -37,72 +29,61 @@ pub(super) async fn nothing_stays(namespace: TestNamespace, trainer: &Trainer, e
 
 #[tokio::test]
 async fn a_target_deleted_while_the_agent_attaches_is_said_to_be_gone() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "gone-attaching").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("gone-attaching").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     // Without the launcher's word the agent waits for it, and goes no further.
     std::fs::remove_file(trainer.path("/flopwatch/run/state"))?;
     trainer.profile(&namespace, "struck", 5).await?;
     namespace.in_stage("struck", Stage::Attaching).await?;
-    delete(&namespace, &trainer).await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.reason == "TargetNotRunning" && end.artifacts == 0, "{end:?}");
+    namespace.delete_pod("trainer", 1).await?;
+    let end = namespace.nothing_of("struck", &["TargetNotRunning"], "").await?;
     nothing_stays(namespace, &trainer, &end).await
 }
 
 #[tokio::test]
 async fn a_target_deleted_in_the_window_ends_it() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "gone-window").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("gone-window").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     trainer.open_window(&namespace, "struck").await?;
-    delete(&namespace, &trainer).await?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.reason == "ContainerRestarted" && end.artifacts == 0, "{end:?}");
+    namespace.delete_pod("trainer", 1).await?;
+    let end = namespace.nothing_of("struck", &["ContainerRestarted"], "").await?;
     nothing_stays(namespace, &trainer, &end).await
 }
 
 #[tokio::test]
 async fn a_target_deleted_while_its_collection_is_stopped_ends_with_it() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "gone-stopping").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("gone-stopping").await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     trainer.open_window(&namespace, "struck").await?;
     namespace.stop("struck", "Keep").await?;
     let stop = trainer.hold_stop().await?;
-    delete(&namespace, &trainer).await?;
-    let end = namespace.end_of("struck").await?;
-    drop(stop);
+    namespace.delete_pod("trainer", 1).await?;
     // Whether the container or its tool is missed first is chance.
-    let is_right = ["ContainerRestarted", "CollectionFailed"].contains(&end.reason.as_str());
-    ensure!(is_right && end.artifacts == 0, "{end:?}");
+    let reasons = ["ContainerRestarted", "CollectionFailed"];
+    let end = namespace.nothing_of("struck", &reasons, "").await?;
+    drop(stop);
     nothing_stays(namespace, &trainer, &end).await
 }
 
 /// Deletes the pod when a tool of the agent is about to open a file of the capture, or the agent
 /// itself: what was taken out is a result all the same.
 async fn is_deleted_before(name: &str, file: &str, by_itself: bool) -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, name).await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace(name).await?;
     let trainer = Trainer::start(&namespace, "trainer").await?;
     let mut gate = trainer.gate_before(&namespace, "struck", file, by_itself).await?;
     gate.reached().await?;
-    delete(&namespace, &trainer).await?;
-    eventually("the workload to be gone", || async {
-        Ok((!trainer.process.is_alive()).then_some(()))
-    })
-    .await?;
+    namespace.delete_pod("trainer", 1).await?;
+    trainer.process.ended().await?;
     drop(gate);
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
+    let end = namespace.success_of("struck").await?;
     nothing_stays(namespace, &trainer, &end).await
 }
 

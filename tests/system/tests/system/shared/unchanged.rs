@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{PREPARED_ANNOTATION, UNPREPARED_ANNOTATION};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use flopwatch_system_tests::pods::workload;
 use k8s_openapi::api::core::v1::{LimitRange, Pod, ResourceQuota};
 use kube::ResourceExt as _;
@@ -17,28 +17,17 @@ fn with_resources(name: &str, prepared: bool, resources: &Value) -> Value {
     pod
 }
 
-/// What the API server would make of a pod.
-async fn admitted(namespace: &TestNamespace, manifest: Value) -> Result<Pod> {
-    let dry = PostParams {
-        dry_run: true,
-        ..PostParams::default()
-    };
-    let pod: Pod = serde_json::from_value(manifest)?;
-    Ok(namespace.api::<Pod>().create(&dry, &pod).await?)
-}
-
 fn class(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.qos_class.as_deref()
 }
 
 #[tokio::test]
 async fn a_prepared_pod_keeps_its_class_and_one_without_room_for_the_tools_is_left_alone() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
-        return Ok(());
-    };
     // Its level is "restricted": that the API server takes the pods at all shows that preparation
     // asks for no right.
-    let namespace = cluster.namespace("class").await?;
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "class").await? else {
+        return Ok(());
+    };
     let some = json!({ "cpu": "50m", "memory": "64Mi" });
     let cases = [
         ("guaranteed", json!({ "requests": some, "limits": some }), "Guaranteed"),
@@ -47,20 +36,16 @@ async fn a_prepared_pod_keeps_its_class_and_one_without_room_for_the_tools_is_le
     ];
     for (name, resources, expected) in cases {
         for prepared in [false, true] {
-            let pod = admitted(&namespace, with_resources(name, prepared, &resources)).await?;
-            ensure!(
-                class(&pod) == Some(expected),
-                "{name}, prepared {prepared}: {:?}",
-                class(&pod)
-            );
-            ensure!(
-                pod.annotations().contains_key(PREPARED_ANNOTATION) == prepared,
-                "{pod:?}"
-            );
+            let pod = with_resources(name, prepared, &resources);
+            let pod = namespace.admitted(pod).await?;
+            let found = class(&pod);
+            ensure!(found == Some(expected), "{name}, prepared {prepared}: {found:?}");
+            let is_prepared = pod.annotations().contains_key(PREPARED_ANNOTATION);
+            ensure!(is_prepared == prepared, "{pod:?}");
         }
     }
     let tight = json!({ "limits": { "ephemeral-storage": "90Mi" } });
-    let pod = admitted(&namespace, with_resources("tight", true, &tight)).await?;
+    let pod = namespace.admitted(with_resources("tight", true, &tight)).await?;
     let why = pod.annotations().get(UNPREPARED_ANNOTATION).context("no reason")?;
     ensure!(
         why.contains("ephemeral-storage limit of 94371840 bytes is too small"),
@@ -72,10 +57,9 @@ async fn a_prepared_pod_keeps_its_class_and_one_without_room_for_the_tools_is_le
 
 #[tokio::test]
 async fn a_prepared_pod_takes_no_more_of_a_quota_and_cannot_write_to_its_tools() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "quota").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("quota").await?;
     let one = json!({ "cpu": "50m", "memory": "64Mi", "ephemeral-storage": "2Gi" });
     // Room for two such pods and nothing more; whoever says nothing about a resource is refused.
     let quota: ResourceQuota = serde_json::from_value(json!({
@@ -92,10 +76,7 @@ async fn a_prepared_pod_takes_no_more_of_a_quota_and_cannot_write_to_its_tools()
     }))?;
     let quotas = namespace.api::<ResourceQuota>();
     quotas.create(&PostParams::default(), &quota).await?;
-    namespace
-        .api::<LimitRange>()
-        .create(&PostParams::default(), &range)
-        .await?;
+    namespace.api().create(&PostParams::default(), &range).await?;
     eventually("the quota to be counted", || async {
         let status = quotas.get("two").await?.status;
         Ok(status.and_then(|status| status.used).filter(|used| !used.is_empty()))
@@ -106,12 +87,8 @@ async fn a_prepared_pod_takes_no_more_of_a_quota_and_cannot_write_to_its_tools()
         namespace.create_pod(with_resources(name, prepared, &resources)).await?;
     }
     let used = eventually("both pods to be counted", || async {
-        let used = quotas
-            .get("two")
-            .await?
-            .status
-            .and_then(|status| status.used)
-            .context("no status")?;
+        let status = quotas.get("two").await?.status;
+        let used = status.and_then(|status| status.used).context("no status")?;
         Ok(used.get("pods").is_some_and(|pods| pods.0 == "2").then_some(used))
     })
     .await?;
@@ -120,8 +97,7 @@ async fn a_prepared_pod_takes_no_more_of_a_quota_and_cannot_write_to_its_tools()
         "{used:?}"
     );
 
-    let state = namespace.launch_state("prepared").await?;
-    ensure!(state["grafted"] == json!(true), "{state}");
+    namespace.grafted("prepared").await?;
     let message = namespace
         .shell("prepared", "touch /flopwatch/tools/x 2>&1 || true")
         .await?;

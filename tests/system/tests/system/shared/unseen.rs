@@ -5,9 +5,6 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, Group};
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::sessions::condition_of;
-use serde_json::json;
-
-use super::refusals::capture_failure;
 
 /// A namespace of `admission.excludedNamespaces` of the release under test: pods there are as those
 /// that were created while admission was away.
@@ -29,20 +26,11 @@ async fn a_pod_that_admission_did_not_see_is_told_so_and_so_is_the_session_that_
         "{type_} {told:?}"
     );
 
-    namespace
-        .create_session(
-            "late",
-            json!({
-                "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 1,
-                "profiler": { "type": "Nsys" }
-            }),
-        )
+    namespace.profile_main("late", "trainer", 1, "Nsys").await?;
+    let end = namespace
+        .fails_with("late", "NotPrepared", &["admission did not see it"])
         .await?;
-    let (reason, message) = capture_failure(&namespace, "late").await?;
-    ensure!(
-        reason == "NotPrepared" && message.contains("admission did not see it") && !message.contains("Label the pod"),
-        "{reason}: {message}"
-    );
+    ensure!(!end.message.contains("Label the pod"), "{end:?}");
     let session = namespace.finished("late").await?;
     let found = condition_of(&session, "TargetsFound").context("no condition")?;
     ensure!(

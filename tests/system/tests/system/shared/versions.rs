@@ -5,24 +5,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::mounts::written;
 use flopwatch_system_tests::node;
-use flopwatch_system_tests::pods::{copied_into, workload};
+use flopwatch_system_tests::pods::workload;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use super::first_session::succeeded;
-use super::refusals::capture_failure;
-
 /// A version of Nsight Systems that no agent here carries.
 const OTHER_TOOLS: &str = "2021.1.1.66-6c5c5cb";
-
-async fn profile(namespace: &TestNamespace, session: &str) -> Result<()> {
-    let spec = json!({ "target": { "podName": "trainer" }, "durationSeconds": 1, "profiler": { "type": "Nsys" } });
-    namespace.create_session(session, spec).await?;
-    Ok(())
-}
 
 /// Leaves in the container what a launcher of another version would have written.
 async fn write_state(namespace: &TestNamespace, state: &Value) -> Result<()> {
@@ -34,30 +25,25 @@ async fn write_state(namespace: &TestNamespace, state: &Value) -> Result<()> {
 #[tokio::test]
 async fn a_pod_prepared_before_launchers_named_their_protocol_is_served_and_one_of_a_later_protocol_says_so()
 -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "protocol").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("protocol").await?;
-    namespace.create_pod(workload("trainer", true, &[])).await?;
-    let mut state = namespace.launch_state("trainer").await?;
-    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+    let mut state = namespace.graft(workload("trainer", true, &[])).await?;
     let named = state.as_object_mut().context("no object")?.remove("protocol");
     ensure!(named.is_some(), "the launcher names no protocol: {state}");
     write_state(&namespace, &state).await?;
-    profile(&namespace, "older").await?;
-    succeeded(&namespace, "older").await?;
+    namespace.profile("older", "trainer", 1, "Nsys").await?;
+    namespace.succeeded("older").await?;
 
     state["protocol"] = json!(99);
     write_state(&namespace, &state).await?;
-    profile(&namespace, "later").await?;
-    let (reason, message) = capture_failure(&namespace, "later").await?;
-    ensure!(
-        reason == "VersionUnsupported"
-            && message.contains("later protocol")
-            && message.contains("flopwatch.dev/prepared-version")
-            && message.contains("create the pod anew"),
-        "{reason}: {message}"
-    );
+    namespace.profile("later", "trainer", 1, "Nsys").await?;
+    let says = [
+        "later protocol",
+        "flopwatch.dev/prepared-version",
+        "create the pod anew",
+    ];
+    namespace.fails_with("later", "VersionUnsupported", &says).await?;
     namespace.delete().await
 }
 
@@ -77,23 +63,14 @@ fn exchange_tools(pod: &Pod) -> Result<()> {
 
 #[tokio::test]
 async fn tools_of_a_version_that_the_agent_does_not_carry_are_refused_with_both_versions() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "newer").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("newer").await?;
-    let copied = copied_into(&cluster.client, workload("trainer", true, &[])).await?;
-    namespace.create_pod(copied).await?;
-    let state = namespace.launch_state("trainer").await?;
-    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+    let copied = namespace.copied(workload("trainer", true, &[])).await?;
+    namespace.graft(copied).await?;
     exchange_tools(&namespace.running("trainer").await?)?;
-    profile(&namespace, "tools").await?;
-    let (reason, message) = capture_failure(&namespace, "tools").await?;
-    ensure!(
-        reason == "VersionUnsupported"
-            && message.contains(OTHER_TOOLS)
-            && message.contains("carries 2")
-            && message.contains("images.olderTools"),
-        "{reason}: {message}"
-    );
+    namespace.profile("tools", "trainer", 1, "Nsys").await?;
+    let says = [OTHER_TOOLS, "carries 2", "images.olderTools"];
+    namespace.fails_with("tools", "VersionUnsupported", &says).await?;
     namespace.delete().await
 }

@@ -10,10 +10,9 @@ use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually,
 use flopwatch_system_tests::fetch::{ArtifactClient, gateway, reader_token};
 use flopwatch_system_tests::node::{first_process, listen_beside};
 use flopwatch_system_tests::parts::Running;
-use flopwatch_system_tests::pods::workload;
-use flopwatch_system_tests::sessions::{capture_condition, condition_of};
+use flopwatch_system_tests::pods::{sample, workload};
+use flopwatch_system_tests::sessions::{capture_condition, spec, with};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::MutexGuard;
@@ -42,8 +41,7 @@ async fn artifacts_have_copies_that_serve_when_the_node_has_none() -> Result<()>
 
 /// A server of S3 in the network of a pod, which every part of the cluster reaches.
 async fn server(namespace: &TestNamespace) -> Result<(S3Server, String)> {
-    let pod = namespace.on_kept_node(workload("bucket", false, &["--quiet"])).await?;
-    namespace.create_pod(pod).await?;
+    namespace.create_kept(workload("bucket", false, &["--quiet"])).await?;
     let pod = namespace.running("bucket").await?;
     let status = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref());
     let address = SocketAddr::new(status.context("a pod without an address")?.parse()?, 9000);
@@ -69,11 +67,10 @@ async fn install_with(endpoint: &str) -> Result<()> {
     chart::upgrade(&chart::folder(), &options).await
 }
 
-pub(super) fn spec(storage: &str) -> Value {
-    json!({
-        "target": { "podName": "trainer" }, "durationSeconds": 1, "profiler": { "type": "Nsys" },
-        "retention": { "storage": storage }
-    })
+/// The spec of a session whose artifacts are kept there.
+pub(super) fn kept(storage: &str) -> Value {
+    let retention = json!({ "retention": { "storage": storage } });
+    with(spec("trainer", 1, "Nsys"), retention)
 }
 
 /// Waits until the copies of a session's capture are complete, or are said not to be.
@@ -90,33 +87,22 @@ async fn copies(namespace: &TestNamespace, session: &str, status: &str) -> Resul
     .await
 }
 
-pub(super) async fn succeeded(namespace: &TestNamespace, session: &str) -> Result<()> {
-    let ended = namespace.finished(session).await?;
-    let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;
-    ensure!(succeeded.status == "True", "{session}: {succeeded:?}");
-    Ok(())
-}
-
 async fn stored(cluster: &Cluster, namespace: &TestNamespace, changes: MutexGuard<'_, ()>) -> Result<()> {
     let (server, endpoint) = server(namespace).await?;
     install_with(&endpoint).await?;
     drop(changes);
-    let pod = namespace
-        .on_kept_node(workload("trainer", true, &["--range-micros", "2000"]))
-        .await?;
-    namespace.create_pod(pod).await?;
-    let state = namespace.launch_state("trainer").await?;
-    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+    namespace.create_kept(sample("trainer")).await?;
+    namespace.grafted("trainer").await?;
 
-    namespace.create_session("durable", spec("Durable")).await?;
-    succeeded(namespace, "durable").await?;
+    namespace.create_session("durable", kept("Durable")).await?;
+    namespace.succeeded("durable").await?;
     copies(namespace, "durable", "True").await?;
     ensure!(!server.objects().is_empty(), "the bucket is empty");
 
     // While the store fails, a capture is served from its node all the same.
     server.fail_after(0);
-    namespace.create_session("copied", spec("Replicated")).await?;
-    succeeded(namespace, "copied").await?;
+    namespace.create_session("copied", kept("Replicated")).await?;
+    namespace.succeeded("copied").await?;
     copies(namespace, "copied", "False").await?;
     server.recover();
     copies(namespace, "copied", "True").await?;
@@ -126,8 +112,7 @@ async fn stored(cluster: &Cluster, namespace: &TestNamespace, changes: MutexGuar
     fleet::are_kept_and_told(namespace, &server, &user).await?;
 
     for session in ["durable", "copied"] {
-        let sessions = namespace.api::<ProfilingSession>();
-        sessions.delete(session, &DeleteParams::default()).await?;
+        namespace.delete_session(session).await?;
     }
     eventually("the bucket to be empty", || async {
         let keys = server.objects().into_iter().map(|(key, _)| key);
@@ -146,10 +131,8 @@ async fn stored(cluster: &Cluster, namespace: &TestNamespace, changes: MutexGuar
 /// names of agents, and the local cluster has no DNS: crate tests have them.
 async fn survives_its_node(cluster: &Cluster, namespace: &TestNamespace, user: &str, server: &S3Server) -> Result<()> {
     let session = namespace.api::<ProfilingSession>().get("durable").await?;
-    let id = session
-        .status
-        .and_then(|status| status.id)
-        .context("a session without an id")?;
+    let id = session.status.and_then(|status| status.id);
+    let id = id.context("a session without an id")?;
     let gateway = gateway(&cluster.client).await?;
     let client = ArtifactClient::of_gateway(&cluster.client).await?;
     let timeline = format!("{gateway}/timeline/{id}.h5");
@@ -160,10 +143,9 @@ async fn survives_its_node(cluster: &Cluster, namespace: &TestNamespace, user: &
     let trainer = namespace.api::<Pod>().get("trainer").await?;
     let agent = Running::agent_of(&cluster.client, &trainer).await?;
     let capture = namespace.only_capture("durable").await?;
+    let manifest = agent.manifest(&capture);
+    std::fs::remove_file(&manifest).with_context(|| manifest.display().to_string())?;
     let uid = capture.metadata.uid.context("a capture without a UID")?;
-    let name = capture.metadata.name.context("a capture without a name")?;
-    let manifest = format!("/var/lib/flopwatch/artifacts/captures/{}/{name}.json", namespace.name);
-    std::fs::remove_file(agent.path(&manifest)).with_context(|| manifest.clone())?;
 
     // Whoever has a node's credential writes a manifest that holds together in the place of the
     // capture's own.

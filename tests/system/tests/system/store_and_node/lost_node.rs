@@ -8,10 +8,10 @@ use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
 use flopwatch_system_tests::nodes::{Cable, on_node};
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pod_state::PodState;
+use flopwatch_system_tests::pods::sample;
 use flopwatch_system_tests::sessions::{capture_condition, condition_of};
 use flopwatch_system_tests::workload::counts;
-use k8s_openapi::api::core::v1::Pod;
 use kube::api::DeleteParams;
 use serde_json::json;
 
@@ -34,20 +34,16 @@ async fn a_lost_nodes_captures_end_with_the_reason_and_the_node_comes_back_clean
         ("far", "shared", &lost),
         ("forgotten", "alone", &lost),
     ] {
-        let mut pod = on_node(workload(name, true, &["--range-micros", "2000"]), node);
+        let mut pod = on_node(sample(name), node);
         pod["metadata"]["labels"]["job"] = json!(job);
         namespace.create_pod(pod).await?;
     }
     for name in ["near", "far", "forgotten"] {
-        let state = namespace.launch_state(name).await?;
-        ensure!(
-            state["grafted"] == json!(true),
-            "the start of {name} was not grafted: {state}"
-        );
+        namespace.grafted(name).await?;
     }
     let before = [
-        identity(&namespace, "far").await?,
-        identity(&namespace, "forgotten").await?,
+        PodState::of(&namespace, "far").await?,
+        PodState::of(&namespace, "forgotten").await?,
     ];
     for (name, job) in [("both", "shared"), ("alone", "alone")] {
         let spec = json!({
@@ -77,10 +73,7 @@ async fn a_lost_nodes_captures_end_with_the_reason_and_the_node_comes_back_clean
     let back = unix_ns()?;
     cluster.node_ready(&lost, true).await?;
     let reason = condition(&namespace, "both", "far", "Succeeded", "False").await?;
-    ensure!(
-        reason == "NodeLost",
-        "the agent ended its capture with the reason {reason}"
-    );
+    ensure!(reason == "NodeLost", "the agent ended its capture with {reason}");
     condition(&namespace, "both", "near", "Attached", "True").await?;
     namespace.stop("both", "Keep").await?;
     let both = namespace.finished("both").await?;
@@ -90,17 +83,16 @@ async fn a_lost_nodes_captures_end_with_the_reason_and_the_node_comes_back_clean
     ensure!(counted.succeeded == 1 && counted.failed == 1, "{counted:?}");
 
     for (pod, before) in ["far", "forgotten"].into_iter().zip(before) {
-        captures_again(&namespace, pod).await?;
+        // It would not succeed if a collection still ran there.
+        let again = format!("again-{pod}");
+        namespace.profile(&again, pod, 1, "Nsys").await?;
+        namespace.succeeded(&again).await?;
         left_nothing(&namespace, pod).await?;
-        let after = identity(&namespace, pod).await?;
-        ensure!(after == before, "{before:?} became {after:?}");
+        before.goes_on(&namespace).await?;
         let log = namespace.logs(pod).await?;
         let meanwhile = counts(&log).into_values().flatten();
         let lines = meanwhile.filter(|line| (cut..back).contains(&line.unix_ns)).count();
-        ensure!(
-            lines > 20,
-            "{pod} said only {lines} times that it went on while its node was lost"
-        );
+        ensure!(lines > 20, "{pod} counted only {lines} times while its node was lost");
     }
     namespace.delete().await
 }
@@ -109,14 +101,12 @@ async fn a_lost_nodes_captures_end_with_the_reason_and_the_node_comes_back_clean
 async fn forget(namespace: &TestNamespace, session: &str) -> Result<()> {
     let sessions = namespace.api::<ProfilingSession>();
     sessions.delete(session, &DeleteParams::default()).await?;
-    eventually(
-        &format!("session {session} to be gone though its node is away"),
-        || async {
-            let captures = namespace.captures(session).await?;
-            let gone = sessions.get_opt(session).await?.is_none() && captures.is_empty();
-            Ok(gone.then_some(()))
-        },
-    )
+    let what = format!("session {session} to be gone though its node is away");
+    eventually(&what, || async {
+        let captures = namespace.captures(session).await?;
+        let gone = sessions.get_opt(session).await?.is_none() && captures.is_empty();
+        Ok(gone.then_some(()))
+    })
     .await
 }
 
@@ -132,17 +122,6 @@ async fn condition(namespace: &TestNamespace, session: &str, pod: &str, type_: &
     .await
 }
 
-/// Another session on the pod succeeds, which it would not if a collection still ran there.
-async fn captures_again(namespace: &TestNamespace, pod: &str) -> Result<()> {
-    let name = format!("again-{pod}");
-    let spec = json!({ "target": { "podName": pod }, "durationSeconds": 1, "profiler": { "type": "Nsys" } });
-    namespace.create_session(&name, spec).await?;
-    let session = namespace.finished(&name).await?;
-    let end = condition_of(&session, "Succeeded").context("no condition")?;
-    ensure!(end.status == "True", "{pod} cannot be captured again: {end:?}");
-    Ok(())
-}
-
 /// No capture, half or whole, lies in the container.
 async fn left_nothing(namespace: &TestNamespace, pod: &str) -> Result<()> {
     let find =
@@ -150,19 +129,6 @@ async fn left_nothing(namespace: &TestNamespace, pod: &str) -> Result<()> {
     let files = namespace.shell(pod, find).await?;
     ensure!(files.trim().is_empty(), "in {pod}: {files}");
     Ok(())
-}
-
-/// What tells the workload from any other: its container, how often it was restarted, when its
-/// first process began.
-async fn identity(namespace: &TestNamespace, name: &str) -> Result<(Option<String>, i32, String)> {
-    let pod = namespace.api::<Pod>().get(name).await?;
-    let statuses = pod.status.and_then(|status| status.container_statuses);
-    let main = statuses
-        .and_then(|all| all.into_iter().next())
-        .context("no container")?;
-    // The second field, the name in brackets, holds no space here.
-    let start = namespace.shell(name, "cut -d' ' -f22 /proc/1/stat").await?;
-    Ok((main.container_id, main.restart_count, start))
 }
 
 fn unix_ns() -> Result<u64> {

@@ -6,8 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::REQUESTED_BY_ANNOTATION;
 use flopwatch_api::schedule::{PROBABILITY_ANNOTATION, TRIGGER_ANNOTATION};
 use flopwatch_system_tests::alertmanager::Alertmanager;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
-use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
@@ -20,12 +19,10 @@ const MAX_ALERT_DELAY: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn an_alert_has_its_session_within_seconds() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
+    let Some(setting) = Setting::begin(Group::Timed, "alerts", "Nsys").await? else {
         return Ok(());
     };
-    let setting = Setting::new(&cluster, "alerts", "Nsys").await?;
     let alertmanager = Alertmanager::start(&setting.client, &setting.url, &setting.token).await?;
-    let reader = reader_token(&setting.namespace, "reader", "flopwatch-viewer").await?;
     let (mut times, mut windows) = (Vec::new(), Vec::new());
     for number in 0..ALERT_COUNT {
         let (began, fired) = (Instant::now(), SystemTime::now());
@@ -38,7 +35,7 @@ async fn an_alert_has_its_session_within_seconds() -> Result<()> {
         let newest = sessions.iter().max_by_key(|session| session.creation_timestamp());
         let name = newest.context("no session")?.name_any();
         setting.namespace.finished(&name).await?;
-        let window = UNIX_EPOCH + Duration::from_nanos(window(&setting.namespace, &name, &reader).await?);
+        let window = UNIX_EPOCH + Duration::from_nanos(window(&setting.namespace, &name).await?);
         windows.push(window.duration_since(fired)?);
     }
     times.sort_unstable();
@@ -55,24 +52,17 @@ async fn an_alert_has_its_session_within_seconds() -> Result<()> {
         let by = annotations.get(REQUESTED_BY_ANNOTATION).map(String::as_str);
         let account = format!("system:serviceaccount:{}:alertmanager", setting.namespace.name);
         ensure!(by == Some(account.as_str()), "{annotations:?}");
-        ensure!(
-            annotations
-                .get(TRIGGER_ANNOTATION)
-                .is_some_and(|of| of.starts_with("Slow/"))
-        );
+        let trigger = annotations.get(TRIGGER_ANNOTATION);
+        ensure!(trigger.is_some_and(|of| of.starts_with("Slow/")));
         ensure!(!annotations.contains_key(PROBABILITY_ANNOTATION));
     }
     setting.namespace.delete().await
 }
 
 /// When the window of a session that ended began, in ns since 1970.
-async fn window(namespace: &TestNamespace, session: &str, token: &str) -> Result<u64> {
+async fn window(namespace: &TestNamespace, session: &str) -> Result<u64> {
     let capture = namespace.only_capture(session).await?;
-    let url = capture.status.and_then(|status| status.url).context("no address")?;
-    let client = ArtifactClient::new(&namespace.client).await?;
-    let answer = client.request(&format!("{url}/summary.json"), Some(token), &[]).await?;
-    ensure!(answer.status == 200, "{answer:?}");
-    let summary: Value = serde_json::from_slice(&answer.body)?;
+    let summary: Value = serde_json::from_slice(&namespace.artifact(&capture, "summary.json").await?)?;
     summary["session_start_utc_ns"]
         .as_u64()
         .context("no time in the summary")

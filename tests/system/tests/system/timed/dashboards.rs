@@ -8,13 +8,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually_each};
-use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
-use flopwatch_system_tests::pods::{prepared_for, workload};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually_each};
+use flopwatch_system_tests::pods::{prepared_for, sample};
 use flopwatch_system_tests::prometheus::Prometheus;
+use flopwatch_system_tests::sessions::{spec, with};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 /// What Grafana puts in place of the variables that no test chooses.
@@ -114,51 +114,30 @@ async fn without_an_answer(prometheus: &Prometheus, queries: &[Query]) -> Result
 
 #[tokio::test]
 async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captures() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Timed, "boards").await? else {
         return Ok(());
     };
     let _recorded = super::RECORDERS.read().await;
-    let namespace = cluster.namespace("boards").await?;
-    namespace
-        .create_pod(workload("trainer", true, &["--range-micros", "2000"]))
-        .await?;
-    namespace.launch_state("trainer").await?;
+    namespace.launch(sample("trainer")).await?;
     // A schedule measures what its windows cost, by the recorder's count.
-    let counted = namespace.on_kept_node(prepared_for("counted", "recorder")).await?;
-    namespace.create_pod(counted).await?;
+    namespace.create_kept(prepared_for("counted", "recorder")).await?;
     namespace.running("counted").await?;
-    let schedule = serde_json::from_value(json!({
-        "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": "boards" },
-        "spec": {
-            "when": { "interval": { "seconds": 20 } }, "jitterSeconds": 0, "session": { "durationSeconds": 8, "profiler": { "type": "Metrics" } },
-            "select": { "podSelector": { "matchLabels": { "app": "counted" } }, "minPodAgeSeconds": 0, "restSeconds": 0 },
-        },
-    }))?;
-    namespace
-        .api::<ProfilingSchedule>()
-        .create(&PostParams::default(), &schedule)
-        .await?;
-    let prometheus = Prometheus::start(&cluster.client).await?;
+    let schedule = json!({
+        "when": { "interval": { "seconds": 20 } }, "jitterSeconds": 0,
+        "session": { "durationSeconds": 8, "profiler": { "type": "Metrics" } },
+        "select": { "podSelector": { "matchLabels": { "app": "counted" } }, "minPodAgeSeconds": 0, "restSeconds": 0 },
+    });
+    namespace.create_schedule("boards", schedule).await?;
+    let prometheus = Prometheus::start(&namespace.client).await?;
 
     for (session, required) in [("good", json!([])), ("failing", json!(["cuda_kernel"]))] {
-        let spec = json!({
-            "target": { "podName": "trainer" }, "durationSeconds": 1, "profiler": { "type": "Nsys" }, "require": required
-        });
-        namespace.create_session(session, spec).await?;
+        let required = json!({ "require": required });
+        let asked = with(spec("trainer", 1, "Nsys"), required);
+        namespace.create_session(session, asked).await?;
         namespace.finished(session).await?;
     }
     let capture = namespace.only_capture("good").await?;
-    let url = capture
-        .status
-        .as_ref()
-        .and_then(|status| status.url.clone())
-        .context("no URL")?;
-    let reader = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
-    let agent = ArtifactClient::new(&cluster.client).await?;
-    let answer = agent
-        .request(&format!("{url}/summary.json"), Some(&reader), &[])
-        .await?;
-    ensure!(answer.status == 200, "{answer:?}");
+    namespace.artifact(&capture, "summary.json").await?;
     // The machine of the tests has no GPU: what a capture would have found on one is written where
     // the agent writes it.
     let found = Patch::Merge(json!({ "status": { "summary": {
@@ -166,8 +145,8 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
         "topKernels": [{ "name": "gemm", "totalNanoseconds": 1_500_000_000_i64, "calls": 2 }],
         "copies": [{ "kind": "HostToDevice", "bytes": 4096 }]
     } } }));
-    namespace
-        .api::<Capture>()
+    let captures = namespace.api::<Capture>();
+    captures
         .patch_status(&capture.name_any(), &PatchParams::default(), &found)
         .await?;
 
@@ -192,12 +171,9 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
         Ok(Some(()))
     })
     .await?;
-    let session = prometheus
-        .eventually(&format!(
-            "flopwatch_capture_gpu_busy_ratio{{namespace=\"{}\"}}",
-            namespace.name
-        ))
-        .await?;
+    let name = &namespace.name;
+    let busy = format!("flopwatch_capture_gpu_busy_ratio{{namespace=\"{name}\"}}");
+    let session = prometheus.eventually(&busy).await?;
     let id = session.first().and_then(|one| one.metric.get("id")).cloned();
     ensure!(
         id.as_deref() == Some(capture.spec.session_ref.id.as_str()),

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::overhead::{CaptureOverhead, OverheadVerdict, SignalSource};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, run};
-use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, run};
 use flopwatch_system_tests::pods::{prepared_for, workload};
+use flopwatch_system_tests::sessions::{of_main, spec, with};
 use flopwatch_system_tests::workload::{Count, counts};
 use serde_json::{Value, json};
 
-use crate::shared::first_session::succeeded;
 use crate::shared::overhead::{BASELINE_DURATION, overhead};
 
 const SECOND: u64 = 1_000_000_000;
@@ -21,10 +20,8 @@ const MAX_DIFFERENCE_BASIS_POINTS: f64 = 200.0;
 /// since what a window costs is told by medians too. Beside other tests a program may stand still
 /// for a moment, of which a mean has all and a median nothing.
 fn pace(lines: &[Count], from_ns: u64, until_ns: u64) -> Result<f64> {
-    let inside: Vec<&Count> = lines
-        .iter()
-        .filter(|line| (from_ns..until_ns).contains(&line.unix_ns))
-        .collect();
+    let inside = lines.iter().filter(|line| (from_ns..until_ns).contains(&line.unix_ns));
+    let inside: Vec<&Count> = inside.collect();
     let mut paces = Vec::new();
     for pair in inside.windows(2) {
         let [one, next] = pair else { continue };
@@ -37,21 +34,17 @@ fn pace(lines: &[Count], from_ns: u64, until_ns: u64) -> Result<f64> {
 
 #[tokio::test]
 async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Timed, "overhead").await? else {
         return Ok(());
     };
     let _recorded = super::RECORDERS.read().await;
-    let namespace = cluster.namespace("overhead").await?;
-    let pod = namespace.on_kept_node(prepared_for("trainer", "nsys.recorder")).await?;
-    namespace.create_pod(pod).await?;
+    namespace.create_kept(prepared_for("trainer", "nsys.recorder")).await?;
     namespace.launch_state("trainer").await?;
     namespace.has_run("trainer", BASELINE_DURATION).await?;
-    let spec = json!({
-        "target": { "podName": "trainer" }, "durationSeconds": 10, "profiler": { "type": "Nsys" },
-        "overhead": { "action": "Report", "afterSeconds": 5 },
-    });
-    namespace.create_session("measured", spec).await?;
-    let capture = succeeded(&namespace, "measured").await?;
+    let reported = json!({ "overhead": { "action": "Report", "afterSeconds": 5 } });
+    let measured = with(spec("trainer", 10, "Nsys"), reported);
+    namespace.create_session("measured", measured).await?;
+    let capture = namespace.succeeded("measured").await?;
     let told = overhead(&capture)?;
     let signal = told.signal.as_ref().context("no signal")?;
     ensure!(
@@ -84,22 +77,10 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
         time.is_some_and(|time| time.profiler_milliseconds > Some(0) && time.processing_milliseconds > Some(0)),
         "{time:?}"
     );
-    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
-    let url = capture
-        .status
-        .as_ref()
-        .and_then(|status| status.url.clone())
-        .context("no URL")?;
-    let client = ArtifactClient::new(&cluster.client).await?;
-    let answer = client
-        .request(&format!("{url}/summary.json"), Some(&token), &[])
-        .await?;
-    let summary: Value = serde_json::from_slice(&answer.body)?;
-    ensure!(
-        summary["overhead"]["signal"] == "Recorder step",
-        "{}",
-        summary["overhead"]
-    );
+    let summary = namespace.artifact(&capture, "summary.json").await?;
+    let summary: Value = serde_json::from_slice(&summary)?;
+    let overhead = &summary["overhead"];
+    ensure!(overhead["signal"] == "Recorder step", "{overhead}");
     let plugin = std::env::var("FLOPWATCH_PLUGIN").context("FLOPWATCH_PLUGIN: cargo xtask test names the program")?;
     let said = run(&plugin, &["describe", "measured", "-n", &namespace.name]).await?;
     ensure!(said.contains("Cost:") && said.contains("the NVTX range"), "{said}");
@@ -108,14 +89,12 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
 
 #[tokio::test]
 async fn a_counter_of_the_program_is_read_and_a_port_of_nobody_is_not() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Timed, "overhead-counter").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("overhead-counter").await?;
     let mut pod = workload("counted", false, &["--range-micros", "2000", "--metrics-port", "9400"]);
     pod["spec"]["containers"][0]["ports"] = json!([{ "containerPort": 9400 }]);
-    namespace.create_pod(pod).await?;
-    namespace.running("counted").await?;
+    namespace.run(pod).await?;
     let counter = cost_of_window(&namespace, "counter", 9400, 12).await?;
     let signal = counter.signal.as_ref().context("no signal")?;
     ensure!(
@@ -129,11 +108,8 @@ async fn a_counter_of_the_program_is_read_and_a_port_of_nobody_is_not() -> Resul
     // The API server's own port, which the program does not listen at.
     let nobody = cost_of_window(&namespace, "nobody", 6443, 3).await?;
     ensure!(nobody.verdict == OverheadVerdict::Blind, "{nobody:?}");
-    ensure!(
-        nobody.message.contains("no process of the container listens"),
-        "{}",
-        nobody.message
-    );
+    let message = &nobody.message;
+    ensure!(message.contains("no process of the container listens"), "{message}");
     namespace.delete().await
 }
 
@@ -141,13 +117,12 @@ async fn a_counter_of_the_program_is_read_and_a_port_of_nobody_is_not() -> Resul
 /// program. A program that is slow to answer is read less often: each reading rests fifty times as
 /// long as it took.
 async fn cost_of_window(namespace: &TestNamespace, name: &str, port: u16, seconds: u32) -> Result<CaptureOverhead> {
-    let spec = json!({
-        "target": { "podName": "counted", "containerNames": ["main"] }, "durationSeconds": seconds, "profiler": { "type": "Metrics" },
-        "overhead": { "action": "Report", "signal": { "prometheus": {
-            "port": port, "counter": "sample_steps_total", "labels": { "worker": "all" }, "baselineSeconds": seconds,
-        } } },
-    });
+    let signal = json!({ "prometheus": {
+        "port": port, "counter": "sample_steps_total", "labels": { "worker": "all" }, "baselineSeconds": seconds,
+    } });
+    let reported = json!({ "overhead": { "action": "Report", "signal": signal } });
+    let spec = with(of_main("counted", seconds, "Metrics"), reported);
     namespace.create_session(name, spec).await?;
-    let capture = succeeded(namespace, name).await?;
+    let capture = namespace.succeeded(name).await?;
     overhead(&capture).cloned()
 }

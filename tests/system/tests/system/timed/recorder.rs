@@ -3,23 +3,21 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_system_tests::cluster::{Cluster, Group};
-use flopwatch_system_tests::fetch::reader_token;
+use flopwatch_api::artifact::{PRELUDE, TIMELINE};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::prepared_for;
 use flopwatch_system_tests::prometheus::Prometheus;
-use flopwatch_system_tests::recordings::{heartbeat, ranges, timeline};
+use flopwatch_system_tests::recordings::{heartbeat, ranges};
+use flopwatch_system_tests::sessions::{spec, with};
 use serde_json::json;
-
-use crate::shared::first_session::succeeded;
 
 #[tokio::test]
 async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_window() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Timed, "recorder").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("recorder").await?;
     let nodes = namespace.nodes().await?;
     let _alone = match nodes.len() {
         1 => Some(super::RECORDERS.write().await),
@@ -33,32 +31,29 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
     let before = PodState::of(&namespace, "trainer").await?;
     namespace.has_run("trainer", Duration::from_secs(6)).await?;
 
-    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
-    let asked = |profiler: &str, seconds: u32| json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": profiler }, "overhead": { "action": "Report" } });
+    let reported = json!({ "overhead": { "action": "Report" } });
+    let asked = |profiler: &str, seconds: u32| with(spec("trainer", seconds, profiler), reported.clone());
     namespace.create_session("recent", asked("Recorder", 5)).await?;
-    let capture = succeeded(&namespace, "recent").await?;
-    let recorded = timeline(&cluster, &token, &capture, "timeline.h5").await?;
+    let capture = namespace.succeeded("recent").await?;
+    let recorded = namespace.timeline(&capture, TIMELINE).await?;
     ensure!(recorded.duration_ns == 5_000_000_000, "{} ns", recorded.duration_ns);
     let (first, last, count) = ranges(&recorded)?;
+    let length = last - first;
     ensure!(
-        last - first > 4_500_000_000 && count > 1_000,
-        "{count} ranges in {} ns",
-        last - first
+        length > 4_500_000_000 && count > 1_000,
+        "{count} ranges in {length} ns"
     );
 
     namespace.create_session("window", asked("Nsys", 2)).await?;
-    let capture = succeeded(&namespace, "window").await?;
-    let window = timeline(&cluster, &token, &capture, "timeline.h5").await?;
-    let prelude = timeline(&cluster, &token, &capture, "prelude.h5").await?;
+    let capture = namespace.succeeded("window").await?;
+    let window = namespace.timeline(&capture, TIMELINE).await?;
+    let prelude = namespace.timeline(&capture, PRELUDE).await?;
     let (seen, _, in_window) = ranges(&window)?;
     let (_, kept, in_prelude) = ranges(&prelude)?;
     ensure!(in_window > 500 && in_prelude > 1_000, "{in_window}, {in_prelude}");
     // The recorder was read as the window opened.
-    ensure!(
-        kept.abs_diff(seen) < 1_000_000_000,
-        "{} ns between them",
-        kept.abs_diff(seen)
-    );
+    let apart = kept.abs_diff(seen);
+    ensure!(apart < 1_000_000_000, "{apart} ns between them");
     // Three ranges of 2 ms and more are a step.
     for (name, file, least) in [
         ("recorded", &recorded, 3),
@@ -75,7 +70,7 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
             "{name}: {rates:?}"
         );
     }
-    let prometheus = Prometheus::start(&cluster.client).await?;
+    let prometheus = Prometheus::start(&namespace.client).await?;
     let whose = format!("{{namespace=\"{}\",pod=\"trainer\",container=\"main\"", namespace.name);
     let calls = prometheus
         .eventually(&format!("flopwatch_range_calls_total{whose},range=\"step\"}}"))

@@ -7,14 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::artifact::{CUDA_TRACE, TIMELINE};
 use flopwatch_api::capture::Stage;
 use flopwatch_api::preparation::{CUDA_DIR, CUDA_FILE};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually_each};
-use flopwatch_system_tests::fetch::reader_token;
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually_each};
 use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::node::StoppedProcess;
 use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::parts::{Running, SPOOL};
-use flopwatch_system_tests::recordings::timeline;
-use flopwatch_system_tests::simulated_gpu::{Program, records, told, traced};
+use flopwatch_system_tests::simulated_gpu::{Program, told};
 use flopwatch_system_tests::trainer::End;
 use flopwatch_tracer_file::wanted::Mode;
 use kube::ResourceExt as _;
@@ -35,36 +33,36 @@ struct Victims {
 }
 
 impl Victims {
-    async fn begun(cluster: &Cluster, name: &str) -> Result<Self> {
-        let namespace = cluster.namespace(name).await?;
+    async fn begun(name: &str, words: &str) -> Result<Option<Self>> {
+        let Some(namespace) = TestNamespace::begin(Group::Faults, name).await? else {
+            return Ok(None);
+        };
         let (node, alone) = release::agent(&namespace, Place::Other).await?;
-        namespace.create_pod(on_node(told("trainer", "cuda"), &node)).await?;
+        namespace.create_pod(on_node(told("trainer", words), &node)).await?;
         let program = Program::begun(&namespace, "trainer").await?;
         let agent = Running::agent_of(&namespace.client, &program.pod).await?;
-        Ok(Self {
+        Ok(Some(Self {
             namespace,
             program,
             agent,
             alone,
-        })
+        }))
     }
 
     /// A window that is open, of which the program has had so many records.
     async fn in_a_window(&mut self) -> Result<u64> {
-        self.namespace.create_session("struck", traced("trainer", 280)).await?;
+        self.namespace.profile_main("struck", "trainer", 280, "Cuda").await?;
         self.namespace.in_stage("struck", Stage::Collecting).await?;
         self.program.launched(1000).await
     }
 
     /// The next agent has ended the capture, which holds as many records where it has any, and the
     /// program goes on.
-    async fn recover(mut self, cluster: &Cluster, end: &End, recorded: u64) -> Result<()> {
+    async fn recover(mut self, end: &End, recorded: u64) -> Result<()> {
         let _shared = self.alone.downgrade();
         if end.succeeded {
-            let token = reader_token(&self.namespace, "reader", "flopwatch-viewer").await?;
             let capture = self.namespace.only_capture("struck").await?;
-            let found = records(&timeline(cluster, &token, &capture, TIMELINE).await?);
-            ensure!(found == recorded, "{found} in the timeline, {recorded} by the program");
+            self.namespace.holds(&capture, TIMELINE, recorded).await?;
         }
         self.program.goes_on_alone().await?;
         self.namespace.delete().await
@@ -73,30 +71,28 @@ impl Victims {
 
 #[tokio::test]
 async fn a_window_goes_on_without_its_agent_and_the_next_one_has_what_was_launched_meanwhile() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(mut victims) = Victims::begun("kill-cuda", "cuda").await? else {
         return Ok(());
     };
-    let mut victims = Victims::begun(&cluster, "kill-cuda").await?;
     let before = victims.in_a_window().await?;
     victims.agent.process.signal(Signal::SIGKILL)?;
     let meanwhile = victims.program.recorded("launch 500").await?;
     ensure!(meanwhile >= 500, "{meanwhile} records without an agent");
     let end = comes_to_its_end(&victims.namespace, &victims.agent, "struck").await?;
     ensure!(end.succeeded, "{end:?}");
-    victims.recover(&cluster, &end, before + meanwhile).await
+    victims.recover(&end, before + meanwhile).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_before_it_reads_the_tracers_file_leaves_the_capture_to_the_next() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(victims) = Victims::begun("kill-cuda-attaching", "cuda").await? else {
         return Ok(());
     };
-    let victims = Victims::begun(&cluster, "kill-cuda-attaching").await?;
     let (namespace, agent) = (&victims.namespace, &victims.agent);
     let own = agent.process;
     let folder = victims.program.path(CUDA_DIR);
     let mut gate = Gate::before(&folder, CUDA_FILE, move |opener| opener == own)?;
-    namespace.create_session("struck", traced("trainer", 3)).await?;
+    namespace.profile_main("struck", "trainer", 3, "Cuda").await?;
     gate.reached().await?;
     own.signal(Signal::SIGKILL)?;
     drop(gate);
@@ -111,10 +107,9 @@ async fn an_agent_killed_before_it_reads_the_tracers_file_leaves_the_capture_to_
 
 #[tokio::test]
 async fn an_agent_killed_while_it_ends_a_window_of_cuda_leaves_its_records_to_the_next() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(mut victims) = Victims::begun("kill-cuda-ending", "cuda").await? else {
         return Ok(());
     };
-    let mut victims = Victims::begun(&cluster, "kill-cuda-ending").await?;
     let recorded = victims.in_a_window().await?;
     victims.program.has_written(recorded).await?;
     // A program that does not answer is waited for.
@@ -129,16 +124,15 @@ async fn an_agent_killed_while_it_ends_a_window_of_cuda_leaves_its_records_to_th
     drop(held);
     let next = victims.agent.restarted(&victims.namespace.client).await?;
     let end = ends_as_it_may(&victims.namespace, &next, "struck").await?;
-    victims.recover(&cluster, &end, recorded).await
+    victims.recover(&end, recorded).await
 }
 
 /// Kills the agent when a child of it is about to read what was drained, or where `publishes` says
 /// so, when it is itself about to read the timeline.
 async fn is_killed_behind_a_window(name: &str, publishes: bool) -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(mut victims) = Victims::begun(name, "cuda").await? else {
         return Ok(());
     };
-    let mut victims = Victims::begun(&cluster, name).await?;
     let recorded = victims.in_a_window().await?;
     let capture = victims.namespace.only_capture("struck").await?;
     let uid = capture.uid().context("a capture without a UID")?;
@@ -155,7 +149,7 @@ async fn is_killed_behind_a_window(name: &str, publishes: bool) -> Result<()> {
     drop(gate);
     let next = victims.agent.restarted(&victims.namespace.client).await?;
     let end = ends_as_it_may(&victims.namespace, &next, "struck").await?;
-    victims.recover(&cluster, &end, recorded).await
+    victims.recover(&end, recorded).await
 }
 
 #[tokio::test]
@@ -170,22 +164,15 @@ async fn an_agent_killed_while_it_publishes_a_trace_of_cuda_shows_all_or_nothing
 
 #[tokio::test]
 async fn what_is_recorded_all_the_time_ends_without_an_agent_and_begins_again_with_it() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(mut victims) = Victims::begun("stop-kernels", "cuda.recorder-kernels").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("stop-kernels").await?;
-    let (node, alone) = release::agent(&namespace, Place::Other).await?;
-    namespace
-        .create_pod(on_node(told("trainer", "cuda.recorder-kernels"), &node))
-        .await?;
-    let mut program = Program::begun(&namespace, "trainer").await?;
-    program.launched(100).await?;
-    let agent = Running::agent_of(&namespace.client, &program.pod).await?;
-    agent.process.signal(Signal::SIGSTOP)?;
-    let ended = program.left_alone().await;
-    agent.process.signal(Signal::SIGCONT)?;
+    victims.program.launched(100).await?;
+    victims.agent.process.signal(Signal::SIGSTOP)?;
+    let ended = victims.program.left_alone().await;
+    victims.agent.process.signal(Signal::SIGCONT)?;
     ended?;
-    let _shared = alone.downgrade();
-    program.launched(100).await?;
-    namespace.delete().await
+    let _shared = victims.alone.downgrade();
+    victims.program.launched(100).await?;
+    victims.namespace.delete().await
 }

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use flopwatch_api::artifact::TRACES;
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::cluster::{Group, TestNamespace};
 use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::trainer::Trainer;
 use nix::sys::signal::Signal;
@@ -23,10 +23,9 @@ async fn is_killed_in_a_window(namespace: &TestNamespace, trainer: &Trainer, pro
 
 #[tokio::test]
 async fn an_agent_killed_in_windows_of_pytorch_and_jax_and_while_it_converts_leaves_nothing() -> Result<()> {
-    let Some(cluster) = Cluster::connect_first(Group::Faults).await? else {
+    let Some(namespace) = TestNamespace::begin_first(Group::Faults, "kill-frameworks").await? else {
         return Ok(());
     };
-    let namespace = cluster.namespace("kill-frameworks").await?;
     let shared = release::shared_by(&namespace, Place::Kept).await?;
     let trainer = Trainer::start_frameworks(&namespace, "trainer").await?;
     drop(shared);

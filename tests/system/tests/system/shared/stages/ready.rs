@@ -2,12 +2,10 @@
 //! with what they need mounted and copied.
 
 use anyhow::{Result, ensure};
-use flopwatch_api::preparation::{CUDA_BYTES_ANNOTATION, PREPARE_LABEL, PREPARED_FOR_ANNOTATION};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually_each};
-use flopwatch_system_tests::pods::{copied_into, workload};
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use flopwatch_api::preparation::{CUDA_BYTES_ANNOTATION, PREPARED_FOR_ANNOTATION};
+use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually_each};
+use flopwatch_system_tests::pods::{is_ready, labelled, workload};
 use kube::ResourceExt as _;
-use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use super::figures::{Figures, seconds};
@@ -24,47 +22,26 @@ struct Kind {
 
 /// What is told of, by turns and in this order.
 const KINDS: [Kind; 5] = [
-    Kind {
-        name: "unprepared",
-        word: None,
-        is_copied: false,
-    },
-    Kind {
-        name: "nsys-mounted",
-        word: Some("nsys"),
-        is_copied: false,
-    },
-    Kind {
-        name: "nsys-copied",
-        word: Some("nsys"),
-        is_copied: true,
-    },
-    Kind {
-        name: "cuda-mounted",
-        word: Some("cuda"),
-        is_copied: false,
-    },
-    Kind {
-        name: "cuda-copied",
-        word: Some("cuda"),
-        is_copied: true,
-    },
+    Kind::new("unprepared", None, false),
+    Kind::new("nsys-mounted", Some("nsys"), false),
+    Kind::new("nsys-copied", Some("nsys"), true),
+    Kind::new("cuda-mounted", Some("cuda"), false),
+    Kind::new("cuda-copied", Some("cuda"), true),
 ];
 
 #[tokio::test]
 async fn prepared_pods_and_unprepared_ones_become_ready() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(namespace) = TestNamespace::begin(Group::Shared, "ready").await? else {
         return Ok(());
     };
     let _alone = ALONE.lock().await;
-    let namespace = cluster.namespace("ready").await?;
     namespace.prepares_pods().await?;
     let mut all: [Vec<u64>; KINDS.len()] = Default::default();
     for round in 0..rounds()? {
         for (kind, times) in KINDS.iter().zip(&mut all) {
             let mut pod = kind.pod(round);
             if kind.is_copied {
-                pod = copied_into(&cluster.client, pod).await?;
+                pod = namespace.copied(pod).await?;
             }
             times.extend(ready_after(&namespace, kind, pod).await?);
         }
@@ -74,10 +51,14 @@ async fn prepared_pods_and_unprepared_ones_become_ready() -> Result<()> {
 }
 
 impl Kind {
+    const fn new(name: &'static str, word: Option<&'static str>, is_copied: bool) -> Self {
+        Self { name, word, is_copied }
+    }
+
     fn pod(&self, round: usize) -> Value {
         let mut pod = workload(&format!("{}-{round}", self.name), false, &[]);
         if let Some(word) = self.word {
-            pod["metadata"]["labels"][PREPARE_LABEL] = json!(word);
+            pod = labelled(pod, word);
         }
         // A file of the usual size asks for more memory than the pod has.
         pod["metadata"]["annotations"] = json!({ CUDA_BYTES_ANNOTATION: "8Mi" });
@@ -97,8 +78,7 @@ async fn ready_after(namespace: &TestNamespace, kind: &Kind, pod: Value) -> Resu
     let init = made.spec.and_then(|spec| spec.init_containers).unwrap_or_default();
     let is_copied = !init.is_empty();
     ensure!(is_copied || !kind.is_copied, "{name}: nothing was copied");
-    let pods = namespace.api::<Pod>();
-    pods.delete(&name, &DeleteParams::default().grace_period(0)).await?;
+    namespace.delete_pod(&name, 0).await?;
     namespace.pod_gone(&name).await?;
     Ok((is_copied == kind.is_copied).then_some(ready))
 }
@@ -106,10 +86,7 @@ async fn ready_after(namespace: &TestNamespace, kind: &Kind, pod: Value) -> Resu
 /// When the pod was seen to be ready, in Unix ms. Its conditions have whole seconds.
 async fn ready(namespace: &TestNamespace, name: &str) -> Result<u64> {
     eventually_each(POLL_INTERVAL, &format!("pod {name} to be ready"), || async {
-        let pod = namespace.api::<Pod>().get(name).await?;
-        let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
-        let is_ready = |one: &PodCondition| one.type_ == "Ready" && one.status == "True";
-        Ok(conditions.iter().any(is_ready).then_some(()))
+        Ok(is_ready(&namespace.api().get(name).await?).then_some(()))
     })
     .await?;
     now_ms()
