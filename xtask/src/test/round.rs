@@ -181,13 +181,16 @@ impl<'a> Round<'a> {
         if reach.documents && options.only.is_none() {
             self.step("links between the documents", |_| lint::links());
         }
-        if reach.viewer && options.only != Some(Level::Unit) {
+        let unit = options.only == Some(Level::Unit);
+        if !unit && (reach.viewer || !reach.packages.is_empty()) {
+            // Programs have it in them, and tests of theirs drive a browser.
             self.step("viewer", |_| web::build(cache));
+        }
+        if reach.viewer && !unit {
             let viewer = step("viewer's tests", || Ok(web::test(cache)));
             self.take("viewer's tests", viewer);
         }
         if !reach.packages.is_empty() {
-            let unit = options.only == Some(Level::Unit);
             let built = if unit {
                 self.built(|| project::build_unit_tests(cache, &UNIT_TARGETS))
             } else {
