@@ -16,7 +16,7 @@ use crate::profilers::{AnyProfiler, State};
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The profiler that would collect.
-    pub profiler: Arc<dyn AnyProfiler>,
+    pub profiler: Arc<AnyProfiler>,
     /// State of the profiler.
     pub state: State,
 }
@@ -129,7 +129,7 @@ mod tests {
 
     /// Every profiler, in a container whose session traces these.
     fn candidates(traced: &[TraceCategory]) -> Vec<Candidate> {
-        let candidate = |profiler: &Arc<dyn AnyProfiler>| Candidate {
+        let candidate = |profiler: &Arc<AnyProfiler>| Candidate {
             profiler: Arc::clone(profiler),
             state: State::of(profiler.type_(), &serde_json::json!({"traced": traced})).unwrap(),
         };

@@ -39,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use super::facts::{Facts, TMPDIR};
+use super::profiler::collected;
 use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site};
 use crate::bound::{Bound, BoundBy};
 use crate::nsys_versions::NsysVersions;
@@ -338,10 +339,7 @@ impl Profiler for Kineto {
         let recorders = self.running().get(&site.capture).map(Running::recorders);
         collection::fetch(&self.gate, recorders.as_deref(), site, collection, goes_on)?;
         drop(self.running().remove(&site.capture));
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the traces are not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        collected(self, site, "the traces are not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
@@ -362,8 +360,8 @@ impl Profiler for Kineto {
         &self,
         collection: &Collection,
         raw: &RawFiles,
-        _sandbox: &SandboxDir,
-        _nsys_versions: &NsysVersions,
+        _: &SandboxDir,
+        _: &NsysVersions,
     ) -> Result<Recipe, Failure> {
         let traces = raw.path(RAW);
         Ok(Recipe {

@@ -27,6 +27,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
+use super::profiler::collected;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::counters::{self, Counters, Lease};
 use crate::nsys_versions::NsysVersions;
@@ -166,10 +167,7 @@ impl Profiler for Ncu {
         let stopped = report::stop(site, goes_on);
         self.release(site);
         stopped?;
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the report is not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        collected(self, site, "the report is not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
@@ -181,13 +179,7 @@ impl Profiler for Ncu {
         self.release(site);
     }
 
-    fn steps(
-        &self,
-        _kept: &CounterUse,
-        raw: &RawFiles,
-        _sandbox: &SandboxDir,
-        _nsys_versions: &NsysVersions,
-    ) -> Result<Recipe, Failure> {
+    fn steps(&self, _: &CounterUse, raw: &RawFiles, _: &SandboxDir, _: &NsysVersions) -> Result<Recipe, Failure> {
         let report = raw.path(NCU_REPORT);
         Ok(Recipe {
             inputs: vec![report.clone()],

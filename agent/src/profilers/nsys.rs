@@ -32,6 +32,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
+use super::profiler::collected;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::bound::{Bound, BoundBy};
 use crate::nsys_versions::NsysVersions;
@@ -139,9 +140,9 @@ impl Profiler for Nsys {
     }
 
     /// Whether the last range that was asked for is over.
-    fn is_complete(&self, site: &Site, session: &Session) -> bool {
+    fn is_complete(&self, site: &Site, session: &Session) -> Result<bool, Failure> {
         let range = session.asked.capture_range.as_ref();
-        range.is_some_and(|range| collection::has_ranges(site, usize::try_from(range.count).unwrap_or(1)))
+        Ok(range.is_some_and(|range| collection::has_ranges(site, usize::try_from(range.count).unwrap_or(1))))
     }
 
     /// The container stays for its capture.
@@ -170,10 +171,7 @@ impl Profiler for Nsys {
             ))
         };
         collection::stop(site, session.bound(site), missed, goes_on)?;
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the raw capture is not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        collected(self, site, "the raw capture is not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {

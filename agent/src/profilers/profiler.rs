@@ -7,6 +7,7 @@ use std::time::Duration;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, LiveFigures, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
@@ -52,8 +53,8 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// The state with which it publishes what the node kept of a container that has ended; none
     /// where that is nothing of its own.
-    fn attach_to_kept(&self, _kept: Remains) -> Option<Self::State> {
-        None
+    fn attach_to_kept(&self, _kept: Remains) -> Result<Option<Self::State>, Failure> {
+        Ok(None)
     }
 
     /// Whether its captures hold events. One without them is no answer to a session that requires
@@ -87,8 +88,8 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// Why `Auto` passes it over where it is open: it takes whoever asks for it by name alone. None
     /// where `Auto` may take it.
-    fn passed_over(&self, _state: &Self::State) -> Option<String> {
-        None
+    fn passed_over(&self, _state: &Self::State) -> Result<Option<String>, Failure> {
+        Ok(None)
     }
 
     /// What the journal has to hold before the collection is started: the state, with what was
@@ -122,8 +123,8 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// Whether all is recorded that was asked for, so that the window need not stay open. Asked
     /// about once a second.
-    fn is_complete(&self, _site: &Site, _state: &Self::State) -> bool {
-        false
+    fn is_complete(&self, _site: &Site, _state: &Self::State) -> Result<bool, Failure> {
+        Ok(false)
     }
 
     /// What the open window has recorded so far; none where that is not known before its end. It is
@@ -217,6 +218,13 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     fn outcomes(&self, _state: &Self::State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
         Ok(Vec::new())
     }
+}
+
+/// The raw files of a collection that was just stopped; fails with `absent` where they are not
+/// there.
+pub(super) fn collected(profiler: &impl Profiler, site: &Site, absent: &str) -> Result<RawFiles, Failure> {
+    let files = profiler.raw_files(&site.folder);
+    files.ok_or_else(|| Failure::new(CaptureReason::CollectionFailed, absent))
 }
 
 /// What the node kept of a container that has ended.

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
-use flopwatch_agent::profilers::kineto::Kineto;
-use flopwatch_agent::profilers::{AnyProfiler as _, Observed, RawFiles, Site, State};
+use flopwatch_agent::profilers::{Journaled, Observed, Profiler as _, RawFiles, Site, State, kineto};
 use flopwatch_api::profiler::{KinetoOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{ProcessId, Procfs};
@@ -27,6 +26,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use pod::{Pod, site, torch};
+
+type Kineto = Journaled<kineto::Kineto>;
 
 fn attach(kineto: &Kineto, pod: &Pod, options: KinetoOptions) -> State {
     attach_to(kineto, pod.process, pod.temporary.path(), options)

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use flopwatch_agent::profilers::Registry;
 use flopwatch_agent::profilers::metrics::Metrics;
 use flopwatch_agent::profilers::nsys::Nsys;
+use flopwatch_agent::profilers::{Journaled, Registry};
 use serde_json::json;
 
 use super::rig::{Rig, eventually};
@@ -15,7 +15,11 @@ use super::sample_profiler::Sample;
 /// A node with one profiler more.
 pub(crate) fn rig(sample: &Sample) -> Rig {
     let mut rig = Rig::new(&json!({}));
-    rig.profilers = Registry::new(vec![Arc::new(Nsys), Arc::new(sample.clone()), Arc::new(Metrics)]);
+    rig.profilers = Registry::new(vec![
+        Arc::new(Journaled(Nsys)),
+        Arc::new(Journaled(sample.clone())),
+        Arc::new(Journaled(Metrics)),
+    ]);
     rig
 }
 

@@ -7,7 +7,7 @@ use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::jax::Jax;
 use flopwatch_agent::profilers::jax::service::Service;
-use flopwatch_agent::profilers::{AnyProfiler as _, RawFiles, Site, State};
+use flopwatch_agent::profilers::{Journaled, Profiler as _, RawFiles, Site, State};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_model::Capture;
 use flopwatch_pipeline::failure::Failure;
@@ -18,7 +18,7 @@ use super::super::processes::Processes;
 
 /// A capture of one container.
 pub(crate) struct Rig {
-    profiler: Jax,
+    profiler: Journaled<Jax>,
     pub(crate) site: Site,
     state: State,
     folder: TempDir,
@@ -75,7 +75,7 @@ impl Rig {
             jax: Some(options),
             ..ProfilerSpec::default()
         };
-        let profiler = Jax::default();
+        let profiler = Journaled(Jax::default());
         let state = profiler.attach(&asked, &probed, None).unwrap();
         let covered = profiler.covers(&asked, &[], &state);
         let site = Processes::default().site(probed.process, folder.path(), length);
