@@ -164,6 +164,15 @@ pub enum ReexecError {
     NoReport(String),
 }
 
+impl ReexecError {
+    fn start<E: Into<std::io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::Start {
+            action,
+            source: source.into(),
+        }
+    }
+}
+
 /// What a child reports, one JSON object.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Report {
@@ -266,10 +275,7 @@ struct Stream {
 
 impl Stream {
     fn new(fd: OwnedFd, limit: usize) -> Result<Self, ReexecError> {
-        rustix::io::ioctl_fionbio(&fd, true).map_err(|source| ReexecError::Start {
-            action: "listen to",
-            source: source.into(),
-        })?;
+        rustix::io::ioctl_fionbio(&fd, true).map_err(ReexecError::start("listen to"))?;
         Ok(Self {
             file: fd.into(),
             kept: Vec::new(),
@@ -347,14 +353,10 @@ fn run_exact(
     cancel: Option<BorrowedFd<'_>>,
     end: fn(&mut Child),
 ) -> Result<Output, ReexecError> {
-    let start = |action: &'static str| move |source: std::io::Error| ReexecError::Start { action, source };
-    let spec = serde_json::to_string(spec).map_err(|error| ReexecError::Start {
-        action: "describe",
-        source: error.into(),
-    })?;
+    let spec = serde_json::to_string(spec).map_err(ReexecError::start("describe"))?;
     let (reader, writer) = pipe()?;
     let stdout = match &reexec.stdout {
-        Some(stdout) => Stdio::from(stdout.try_clone().map_err(start("hand its output on from"))?),
+        Some(stdout) => Stdio::from(stdout.try_clone().map_err(ReexecError::start("hand its output on from"))?),
         None => Stdio::piped(),
     };
     let mut command = Command::new(&reexec.program);
@@ -366,7 +368,7 @@ fn run_exact(
         .stdin(Stdio::from(writer))
         .stdout(stdout)
         .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(start("start"))?;
+    let mut child = command.spawn().map_err(ReexecError::start("start"))?;
     // Its copy of the writing end.
     drop(command);
     let watched = watch(&mut child, reader, Instant::now() + deadline, cancel);
@@ -376,7 +378,7 @@ fn run_exact(
     } else {
         end(&mut child);
     }
-    let status = child.wait().map_err(start("wait for"))?;
+    let status = child.wait().map_err(ReexecError::start("wait for"))?;
     let (streams, how) = watched?;
     let [report, stdout, stderr] = streams;
     let truncated = stdout.truncated || stderr.truncated;
@@ -412,10 +414,7 @@ fn run_exact(
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), ReexecError> {
-    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|source| ReexecError::Start {
-        action: "listen to",
-        source: source.into(),
-    })
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(ReexecError::start("listen to"))
 }
 
 /// Processor time of a child that has ended and was not waited for: the kernel keeps its account
@@ -455,12 +454,8 @@ fn watch(
         .ok()
         .and_then(rustix::process::Pid::from_raw)
         .ok_or_else(gone)?;
-    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).map_err(|source| {
-        ReexecError::Start {
-            action: "watch",
-            source: source.into(),
-        }
-    })?;
+    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
+        .map_err(ReexecError::start("watch"))?;
     let mut streams = [
         Stream::new(report, REPORT_LIMIT)?,
         Stream::new(stdout, OUTPUT_LIMIT)?,
@@ -480,12 +475,7 @@ fn watch(
             );
             match poll(&mut fds, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(source) => {
-                    return Err(ReexecError::Start {
-                        action: "watch",
-                        source: source.into(),
-                    });
-                }
+                Err(source) => return Err(ReexecError::start("watch")(source)),
             }
             let told = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
             (told(0), cancel.is_some() && told(1))
