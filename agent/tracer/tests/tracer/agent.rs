@@ -45,6 +45,13 @@ impl Agent {
         (rig.start(), Self::of(rig))
     }
 
+    /// Both, in a rig of their own.
+    pub(crate) fn anew() -> (Rig, Program, Self) {
+        let rig = Rig::new(1305);
+        let (program, agent) = Self::started(&rig);
+        (rig, program, agent)
+    }
+
     /// Writes an order, and wakes who waits for one.
     pub(crate) fn order(&mut self, wanted: Wanted) {
         self.file.order(wanted).unwrap();

@@ -51,8 +51,7 @@ fn the_library_wants_nothing_of_a_version_stays_and_cannot_panic() {
 
 #[test]
 fn one_thread_of_ours_makes_every_call_and_limits_the_device_before_the_first_kind() {
-    let rig = Rig::new(1305);
-    let (mut program, mut agent) = Agent::started(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     for _ in 0..3 {
         agent.begin(Kinds::ALL);
         program.recorded("launch 100");
@@ -80,8 +79,7 @@ fn one_thread_of_ours_makes_every_call_and_limits_the_device_before_the_first_ki
 
 #[test]
 fn our_thread_takes_no_signal_of_the_program_and_lets_it_change_who_it_is() {
-    let rig = Rig::new(1305);
-    let (mut program, mut agent) = Agent::started(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.begin(Kinds::KERNELS);
     assert_eq!(program.ask("signal"), "signal 0 1");
     assert_eq!(program.ask("setuid"), "setuid 0");

@@ -15,8 +15,7 @@ use super::rig::Rig;
 
 #[test]
 fn the_kernels_of_a_window_are_drained_with_their_names() {
-    let rig = Rig::new(1305);
-    let (mut program, mut agent) = Agent::started(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     assert_eq!(program.recorded("launch 100"), 0);
     agent.begin(Kinds::KERNELS);
     assert_eq!(program.recorded("launch 1000"), 1000);
@@ -52,8 +51,7 @@ fn the_kernels_of_a_window_are_drained_with_their_names() {
 
 #[test]
 fn until_somebody_asks_no_libcupti_is_mapped_and_nothing_is_called() {
-    let rig = Rig::new(1305);
-    let (mut program, mut agent) = Agent::started(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     assert_eq!(program.recorded("launch 100000"), 0);
     assert!(program.has_mapped("libflopwatch_cuda") && !program.has_mapped("libcupti"));
     assert_eq!(rig.calls(), []);
@@ -213,8 +211,7 @@ fn a_window_is_drained_while_it_is_written_by_many_threads() {
 
 #[test]
 fn a_window_begins_at_its_time_and_ends_at_its_deadline_without_an_agent() {
-    let rig = Rig::new(1305);
-    let (mut program, mut agent) = Agent::started(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     let now = now_ns();
     agent.order(Wanted {
         start_at_ns: now + 200_000_000,
