@@ -350,8 +350,8 @@ impl Profiler for Jax {
         })?;
         exchange.finish(goes_on).map_err(|error| failed(&error))?;
         let (answer, partial) = (site.folder.join(ANSWER), site.folder.join(PARTIAL));
-        let collected = Failure::because::<std::io::Error>;
-        let mut result = File::create(&partial).map_err(collected(CaptureReason::CollectionFailed))?;
+        let broken = |error: std::io::Error| Failure::because(CaptureReason::CollectionFailed)(error);
+        let mut result = File::create(&partial).map_err(broken)?;
         let mut taken = File::open(&answer)
             .map_err(answer::AnswerError::Io)
             .and_then(|answer| answer::extract(answer, &mut result))
@@ -373,8 +373,8 @@ impl Profiler for Jax {
             };
             self.take_dumps(site, service, places, taken)?;
         }
-        std::fs::remove_file(&answer).map_err(collected(CaptureReason::CollectionFailed))?;
-        std::fs::rename(&partial, site.folder.join(XPLANE)).map_err(collected(CaptureReason::CollectionFailed))?;
+        std::fs::remove_file(&answer).map_err(broken)?;
+        std::fs::rename(&partial, site.folder.join(XPLANE)).map_err(broken)?;
         collected(self, site, "the result is not in the capture's folder")
     }
 

@@ -33,15 +33,14 @@ use flopwatch_model::Category;
 use flopwatch_pipeline::activity::milliseconds;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::sandbox_dir::SandboxDir;
-use flopwatch_pipeline::sentence::names;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use super::facts::{Facts, TMPDIR};
-use super::profiler::collected;
+use super::profiler::{collected, holds};
 use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site};
-use crate::bound::{Bound, BoundBy};
+use crate::bound::Bound;
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
 use budget::WindowRequest;
@@ -150,10 +149,8 @@ impl Collection {
     }
 
     fn bound(&self, site: &Site) -> Bound {
-        self.bound.unwrap_or(Bound {
-            bytes: site.limits.capture_bytes,
-            by: BoundBy::Agent,
-        })
+        let agents = Bound::by_agent(site.limits.capture_bytes);
+        self.bound.unwrap_or(agents)
     }
 }
 
@@ -266,17 +263,12 @@ impl Profiler for Kineto {
         let records = collection.records();
         // A program may use CUDA later than it was looked at.
         let is_held = |category: &Category| records.contains(category) || Category::CUDA.contains(category);
-        let missing = require.iter().filter(|category| !is_held(category));
-        let missing: Vec<_> = missing.map(|category| category.name()).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let message = format!(
-            "a timeline of Kineto holds no events of {} as the session asks for it: take them out of spec.require, or set \
-             spec.profiler.kineto.stacks for python_function",
-            names(missing.into_iter())
-        );
-        Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
+        holds(require, is_held, |missing| {
+            format!(
+                "a timeline of Kineto holds no events of {missing} as the session asks for it: take them out of spec.require, or \
+                 set spec.profiler.kineto.stacks for python_function"
+            )
+        })
     }
 
     fn prepare(&self, site: &Site, mut collection: Collection) -> Result<Collection, Failure> {

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
 use super::profiler::collected;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
-use crate::bound::{Bound, BoundBy};
+use crate::bound::Bound;
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
 pub(crate) use collection::{clean, file_name, owner};
@@ -76,10 +76,8 @@ pub struct Session {
 impl Session {
     /// The bound of the collection; of one whose journal has none, the agent's own.
     fn bound(&self, site: &Site) -> Bound {
-        self.bound.unwrap_or(Bound {
-            bytes: site.limits.capture_bytes,
-            by: BoundBy::Agent,
-        })
+        let agents = Bound::by_agent(site.limits.capture_bytes);
+        self.bound.unwrap_or(agents)
     }
 }
 

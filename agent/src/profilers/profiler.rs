@@ -13,6 +13,7 @@ use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::products::Recipe;
 use flopwatch_pipeline::sandbox_dir::SandboxDir;
+use flopwatch_pipeline::sentence::names;
 use flopwatch_pipeline::transform::Samples;
 use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
@@ -225,6 +226,21 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 pub(super) fn collected(profiler: &impl Profiler, site: &Site, absent: &str) -> Result<RawFiles, Failure> {
     let files = profiler.raw_files(&site.folder);
     files.ok_or_else(|| Failure::new(CaptureReason::CollectionFailed, absent))
+}
+
+/// Fails where not all is held that a session requires: with `message` of the names of the rest.
+pub(super) fn holds(
+    require: &[Category],
+    is_held: impl Fn(&Category) -> bool,
+    message: impl FnOnce(&str) -> String,
+) -> Result<(), Failure> {
+    let missing = require.iter().filter(|category| !is_held(category));
+    let missing: Vec<_> = missing.map(|category| category.name()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = message(&names(missing.into_iter()));
+    Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
 }
 
 /// What the node kept of a container that has ended.

@@ -15,14 +15,13 @@ use flopwatch_attach::bounded::Gate;
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::sandbox_dir::SandboxDir;
-use flopwatch_pipeline::sentence::names;
 use flopwatch_pipeline::transform::read_samples;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::cuda::{self, recent};
 use super::facts::{Facts, closed, open};
-use super::profiler::collected;
+use super::profiler::{collected, holds};
 use super::{Observed, Profiler, RawFiles, Recipe, Remains, Site};
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
@@ -140,17 +139,12 @@ impl Profiler for Recorder {
             Some(_) => *category == Category::NvtxRange || Category::CUDA.contains(category),
             None => *category == Category::NvtxRange,
         };
-        let missing = require.iter().filter(|category| !is_kept(category));
-        let missing: Vec<_> = missing.map(|category| category.name()).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let message = format!(
-            "the flight recorder keeps NVTX ranges, and kernels of containers that are prepared for recorder-kernels, and the \
-             session asks for {}: take them out of spec.require, or use another profiler",
-            names(missing.into_iter())
-        );
-        Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
+        holds(require, is_kept, |missing| {
+            format!(
+                "the flight recorder keeps NVTX ranges, and kernels of containers that are prepared for recorder-kernels, and the \
+                 session asks for {missing}: take them out of spec.require, or use another profiler"
+            )
+        })
     }
 
     fn start(&self, _site: &Site, _source: &RecorderSource) -> Result<(), Failure> {

@@ -47,7 +47,7 @@ pub(super) fn options(pod: &Pod) -> NcuOptions {
 pub(super) fn start(site: &Site) -> Result<(), Failure> {
     let launched = launched(site);
     bound(site, launched.as_ref())?.check()?;
-    launched.begin().map_err(attach_failure)
+    launched.begin().map_err(Failure::because(CaptureReason::AttachFailed))
 }
 
 /// Fails when the report outgrows what it may have.
@@ -67,7 +67,7 @@ pub(super) fn stop(site: &Site, goes_on: &dyn Fn() -> bool) -> Result<(), Failur
     await_end(launched.as_ref(), goes_on)?;
     let has_report = launched
         .written_bytes(NCU_REPORT)
-        .map_err(collection_failure)?
+        .map_err(Failure::because(CaptureReason::CollectionFailed))?
         .is_some();
     if !has_report {
         let failure = words::failure(log(launched.as_ref()).as_deref());
@@ -109,7 +109,9 @@ fn await_end(launched: &dyn Launched, goes_on: &dyn Fn() -> bool) -> Result<(), 
     if launched.has_ended() {
         return Ok(());
     }
-    launched.end_program().map_err(collection_failure)?;
+    launched
+        .end_program()
+        .map_err(Failure::because(CaptureReason::CollectionFailed))?;
     let deadline = Instant::now() + REPORT_TIMEOUT;
     while !launched.has_ended() {
         if Instant::now() >= deadline {
@@ -166,12 +168,14 @@ fn copy_out(
                            --min-free-percent)";
             Err(Failure::new(CaptureReason::DiskSpace, message))
         }
-        Err(error) => Err(collection_failure(error)),
+        Err(error) => Err(Failure::because(CaptureReason::CollectionFailed)(error)),
     }
 }
 
 fn bound(site: &Site, launched: &dyn Launched) -> Result<Bound, Failure> {
-    let volume = launched.volume().map_err(attach_failure)?;
+    let volume = launched
+        .volume()
+        .map_err(Failure::because(CaptureReason::AttachFailed))?;
     let above = site
         .limits
         .floor
@@ -186,14 +190,4 @@ fn too_large(bytes: u64) -> Failure {
          (spec.profiler.ncu.launchCount) or a smaller set"
     );
     Failure::new(CaptureReason::CaptureTooLarge, message)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn attach_failure(error: GraftError) -> Failure {
-    Failure::new(CaptureReason::AttachFailed, chain(&error))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn collection_failure(error: GraftError) -> Failure {
-    Failure::new(CaptureReason::CollectionFailed, chain(&error))
 }

@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 
 use super::collector::Collector;
 use super::observed;
-use crate::bound::{Bound, BoundBy};
+use crate::bound::Bound;
 use crate::profilers::{Observed, Site};
 
 /// Time after the window's end at which the session's supervisor stops a collection that no agent
@@ -55,7 +55,9 @@ pub(super) fn collector(site: &Site) -> Arc<dyn Collector> {
 /// and the bytes that must stay free on the container's volume. Fails where the disk has fewer free
 /// bytes already, or where the bound is too small to record with.
 pub(super) fn bound(site: &Site) -> Result<(Bound, u64), Failure> {
-    let volume = collector(site).volume().map_err(attach_failure)?;
+    let volume = collector(site)
+        .volume()
+        .map_err(Failure::because(CaptureReason::AttachFailed))?;
     let limits = site.limits;
     let writable_bytes = limits
         .floor
@@ -76,7 +78,7 @@ pub(super) fn start(site: &Site, collection: &Collection, bound: Bound, min_free
     };
     collector(site)
         .start(&file_name(&site.capture), collection, bounds)
-        .map_err(attach_failure)
+        .map_err(Failure::because(CaptureReason::AttachFailed))
 }
 
 /// Fails where the session's supervisor ended the collection before its deadline.
@@ -99,7 +101,9 @@ pub(super) fn observe(site: &Site) -> Result<Observed, Failure> {
             Ok(state) => return Ok(observed(Some(&state))),
             // The container ended before it answered.
             Err(_) if !collector.is_alive() => break,
-            Err(error) if attempt == MAX_STATE_ATTEMPTS => return Err(attach_failure(error)),
+            Err(error) if attempt == MAX_STATE_ATTEMPTS => {
+                return Err(Failure::because(CaptureReason::AttachFailed)(error));
+            }
             Err(error) => warn!(error = %chain(&error), "the session does not answer, asking again"),
         }
     }
@@ -215,19 +219,10 @@ fn copy_out(
             debug!(bytes, "took a raw capture out");
             Ok(bytes)
         }
-        Err(GraftError::Files(RootfsError::TooLarge { .. })) => {
-            let (bytes, by) = (max_bytes, BoundBy::Agent);
-            Err(Bound { bytes, by }.outgrown())
-        }
+        Err(GraftError::Files(RootfsError::TooLarge { .. })) => Err(Bound::by_agent(max_bytes).outgrown()),
         Err(GraftError::Files(RootfsError::Stopped { .. })) => Err(Failure::new(CaptureReason::DiskSpace, NO_SPACE)),
-        Err(error) => Err(Failure::new(CaptureReason::CollectionFailed, chain(&error))),
+        Err(error) => Err(Failure::because(CaptureReason::CollectionFailed)(error)),
     }
-}
-
-/// The failure where the session could not be used before or at the start of a collection.
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn attach_failure(error: GraftError) -> Failure {
-    Failure::new(CaptureReason::AttachFailed, chain(&error))
 }
 
 /// The failure of a collection that the session's supervisor ended with `verdict`.
@@ -253,8 +248,7 @@ mod tests {
             (Verdict::NoSpace, CaptureReason::DiskSpace, "--min-free-bytes"),
             (Verdict::Malformed, CaptureReason::CollectionFailed, "supervisor"),
         ] {
-            let (bytes, by) = (7, BoundBy::Agent);
-            let failure = verdict_failure(verdict, Bound { bytes, by });
+            let failure = verdict_failure(verdict, Bound::by_agent(7));
             assert_eq!(failure.reason, reason);
             assert!(failure.message.contains(setting), "{}", failure.message);
         }
