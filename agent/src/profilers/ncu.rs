@@ -215,12 +215,7 @@ mod tests {
                 ..DeviceFacts::default()
             })
             .collect();
-        let probed = Probed {
-            facts,
-            process: ProcessId { pid: 7, start_time: 1 },
-            uses_cuda: true,
-            tools: String::new(),
-        };
+        let probed = Probed::of(facts, ProcessId { pid: 7, start_time: 1 });
         let kept = Ncu::default().attach(&ProfilerSpec::default(), &probed, None).unwrap();
         kept.gpus.into_iter().collect()
     }

@@ -55,12 +55,7 @@ fn attach_to(kineto: &Kineto, process: ProcessId, temporary: &Path, options: Kin
     let mut facts = Facts::default();
     let temporary = temporary.to_str().unwrap().to_owned();
     facts.variables.insert("TMPDIR".to_owned(), temporary);
-    let probed = Probed {
-        facts,
-        process,
-        uses_cuda: false,
-        tools: String::new(),
-    };
+    let probed = Probed::of(facts, process);
     kineto.attach(&spec, &probed, None).unwrap()
 }
 

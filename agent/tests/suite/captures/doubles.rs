@@ -143,12 +143,7 @@ impl Containers for Doubles {
             tools: true,
             ..Facts::default()
         };
-        let found = Probed {
-            facts,
-            process: PROCESS,
-            uses_cuda: false,
-            tools: String::new(),
-        };
+        let found = Probed::of(facts, PROCESS);
         async { Ok(found) }.boxed()
     }
 

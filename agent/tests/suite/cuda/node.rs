@@ -109,12 +109,7 @@ impl Node {
             type_: profiler.type_(),
             ..ProfilerSpec::default()
         };
-        let probed = Probed {
-            facts: self.facts(),
-            process: self.site.process,
-            uses_cuda: true,
-            tools: String::new(),
-        };
+        let probed = Probed::of(self.facts(), self.site.process);
         profiler.attach(&spec, &probed, None).unwrap()
     }
 

@@ -64,12 +64,7 @@ impl Rig {
             ..Facts::default()
         };
         facts.found.keep(services.to_vec());
-        let probed = Probed {
-            facts,
-            process: services[0].process,
-            uses_cuda: false,
-            tools: String::new(),
-        };
+        let probed = Probed::of(facts, services[0].process);
         let asked = ProfilerSpec {
             type_: ProfilerType::Jax,
             jax: Some(options),
