@@ -298,10 +298,7 @@ impl Profiler for Cuda {
 
     fn observe(&self, site: Option<&Site>, source: &CudaSource) -> Result<Observed, Failure> {
         let Some(site) = site else {
-            let message =
-                "the container ended while the agent of the node was away, and the file of its CUDA tracer with it";
-            let failure = Failure::new(CaptureReason::ContainerRestarted, message);
-            return Ok(Observed::Gone(Some(failure)));
+            return Ok(Observed::ended_with("the file of its CUDA tracer"));
         };
         if self.running().contains_key(&site.capture) {
             return Ok(Observed::Collecting);

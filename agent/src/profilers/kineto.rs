@@ -306,9 +306,7 @@ impl Profiler for Kineto {
 
     fn observe(&self, site: Option<&Site>, collection: &Collection) -> Result<Observed, Failure> {
         let Some(site) = site else {
-            let message = "the container ended while the agent of the node was away, and its traces with it";
-            let failure = Failure::new(CaptureReason::ContainerRestarted, message);
-            return Ok(Observed::Gone(Some(failure)));
+            return Ok(Observed::ended_with("its traces"));
         };
         collection::observe(&self.gate, site, collection)
     }

@@ -144,10 +144,7 @@ impl Profiler for Ncu {
 
     fn observe(&self, site: Option<&Site>, _kept: &CounterUse) -> Result<Observed, Failure> {
         Ok(match site {
-            None => {
-                let message = "the container ended while the agent of the node was away, and the report with it";
-                Observed::Gone(Some(Failure::new(CaptureReason::ContainerRestarted, message)))
-            }
+            None => Observed::ended_with("the report"),
             Some(site) if report::launched(site).has_ended() => Observed::Done,
             Some(_) => Observed::Collecting,
         })

@@ -220,10 +220,7 @@ fn streams(raw: &RawFiles) -> impl Iterator<Item = (String, PathBuf)> {
 /// container; none when the container ended.
 pub(crate) fn observed(found: Option<&(SessionState, bool)>) -> Observed {
     match found {
-        None => {
-            let message = "the container ended while the agent of the node was away, and the capture with it";
-            Observed::Gone(Some(Failure::new(CaptureReason::ContainerRestarted, message)))
-        }
+        None => Observed::ended_with("the capture"),
         Some((SessionState::Collecting, _)) => Observed::Collecting,
         // Where the supervisor ended the collection by itself, the stop says so.
         Some((SessionState::Idle, _) | (_, true)) => Observed::Done,

@@ -275,6 +275,14 @@ pub enum Observed {
     Gone(Option<Failure>),
 }
 
+impl Observed {
+    /// It is lost, for the container ended while no agent looked, and `what` with it.
+    pub(super) fn ended_with(what: &str) -> Self {
+        let message = format!("the container ended while the agent of the node was away, and {what} with it");
+        Self::Gone(Some(Failure::new(CaptureReason::ContainerRestarted, message)))
+    }
+}
+
 /// What a collection left in its capture's folder: files that are there only when they are whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawFiles {
