@@ -1,6 +1,7 @@
 //! What a profiler answers and does for a capture, and what it leaves.
 
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, LiveFigures, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::graft::GraftError;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::products::Recipe;
@@ -18,16 +21,24 @@ use flopwatch_pipeline::transform::Samples;
 use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tracing::debug;
 
 use super::containers::Probed;
 use super::facts::Facts;
 use super::findings::Findings;
+use super::nsys::collector::Progress;
 use super::site::Site;
 use crate::nsys_versions::NsysVersions;
 
 /// How long a profiler may take to stop, where it does not say otherwise: longer than any of them
 /// waits for what its program writes.
 pub const STOP_TIMEOUT: Duration = Duration::from_mins(15);
+/// Bytes that are copied between two calls of `goes_on`.
+const BYTES_BETWEEN_CHECKS: u64 = 16 << 20;
+/// Message of the failure of a collection, or of a copy of its raw captures, that would take too
+/// much of the disk.
+pub(super) const NO_SPACE: &str =
+    "the node's disk would have less free space left than the agent must leave (--min-free-bytes, --min-free-percent)";
 
 /// One way to profile a container. Every call may block, but is bounded.
 pub trait Profiler: fmt::Debug + Send + Sync {
@@ -226,6 +237,35 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 pub(super) fn collected(profiler: &impl Profiler, site: &Site, absent: &str) -> Result<RawFiles, Failure> {
     let files = profiler.raw_files(&site.folder);
     files.ok_or_else(|| Failure::new(CaptureReason::CollectionFailed, absent))
+}
+
+/// Takes what a profiler wrote out of its container, with `copy` to the file `target`, and returns
+/// its bytes. The copy is stopped once `goes_on` returns false.
+pub(super) fn take_out(
+    target: &Path,
+    goes_on: &dyn Fn() -> bool,
+    copy: impl FnOnce(&mut File, Progress<'_>) -> Result<u64, GraftError>,
+    too_large: impl FnOnce(u64) -> Failure,
+) -> Result<u64, Failure> {
+    let mut file = File::create(target).map_err(Failure::because(CaptureReason::CollectionFailed))?;
+    let mut checked_bytes = 0_u64;
+    let mut continues = |bytes: u64| {
+        // `goes_on` asks the file system, which for every block would cost more than the copy.
+        if bytes.saturating_sub(checked_bytes) < BYTES_BETWEEN_CHECKS {
+            return true;
+        }
+        checked_bytes = bytes;
+        goes_on()
+    };
+    match copy(&mut file, &mut continues) {
+        Ok(bytes) => {
+            debug!(bytes, "took out what the profiler wrote");
+            Ok(bytes)
+        }
+        Err(GraftError::Files(RootfsError::TooLarge { limit, .. })) => Err(too_large(limit)),
+        Err(GraftError::Files(RootfsError::Stopped { .. })) => Err(Failure::new(CaptureReason::DiskSpace, NO_SPACE)),
+        Err(error) => Err(Failure::because(CaptureReason::CollectionFailed)(error)),
+    }
 }
 
 /// Fails where not all is held that a session requires: with `message` of the names of the rest.
