@@ -353,10 +353,14 @@ fn run_exact(
     cancel: Option<BorrowedFd<'_>>,
     end: fn(&mut Child),
 ) -> Result<Output, ReexecError> {
-    let spec = serde_json::to_string(spec).map_err(ReexecError::start("describe"))?;
+    let start = |action: &'static str| move |source: std::io::Error| ReexecError::Start { action, source };
+    let spec = serde_json::to_string(spec).map_err(|error| ReexecError::Start {
+        action: "describe",
+        source: error.into(),
+    })?;
     let (reader, writer) = pipe()?;
     let stdout = match &reexec.stdout {
-        Some(stdout) => Stdio::from(stdout.try_clone().map_err(ReexecError::start("hand its output on from"))?),
+        Some(stdout) => Stdio::from(stdout.try_clone().map_err(start("hand its output on from"))?),
         None => Stdio::piped(),
     };
     let mut command = Command::new(&reexec.program);
@@ -368,7 +372,7 @@ fn run_exact(
         .stdin(Stdio::from(writer))
         .stdout(stdout)
         .stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(ReexecError::start("start"))?;
+    let mut child = command.spawn().map_err(start("start"))?;
     // Its copy of the writing end.
     drop(command);
     let watched = watch(&mut child, reader, Instant::now() + deadline, cancel);
@@ -378,7 +382,7 @@ fn run_exact(
     } else {
         end(&mut child);
     }
-    let status = child.wait().map_err(ReexecError::start("wait for"))?;
+    let status = child.wait().map_err(start("wait for"))?;
     let (streams, how) = watched?;
     let [report, stdout, stderr] = streams;
     let truncated = stdout.truncated || stderr.truncated;
