@@ -198,6 +198,14 @@ mod tests {
         }
     }
 
+    /// The container is gone, and the raw files are in the spool.
+    fn here() -> World {
+        World {
+            raw: true,
+            ..world(None)
+        }
+    }
+
     fn decide(journal: &Journal, world: &World) -> Adoption {
         adopt(&spec(), StatusStage::Collecting, Some(journal), world)
     }
@@ -232,47 +240,21 @@ mod tests {
     #[test]
     fn what_the_container_and_the_spool_hold_decides_what_is_left_to_do() {
         let other = SessionState::Other("Stop".to_owned());
-        let rows = [
-            (
-                "stopped by the supervisor",
-                Some((SessionState::Idle, true)),
-                Adoption::Fetch,
-            ),
-            (
-                "the stop will say why",
-                Some((SessionState::Idle, false)),
-                Adoption::Fetch,
-            ),
-            (
-                "the session ended after its stop",
-                Some((SessionState::Gone, true)),
-                Adoption::Fetch,
-            ),
-            (
-                "in some other state, with a capture",
-                Some((other, true)),
-                Adoption::Fetch,
-            ),
-        ];
-        for (what, container, adoption) in rows {
-            assert_eq!(
-                decide(&journal(ProfilerType::Nsys), &world(container)),
-                adoption,
-                "{what}"
-            );
+        let journal = journal(ProfilerType::Nsys);
+        for (what, container) in [
+            ("stopped by the supervisor", (SessionState::Idle, true)),
+            ("the stop will say why", (SessionState::Idle, false)),
+            ("the session ended after its stop", (SessionState::Gone, true)),
+            ("in some other state, with a capture", (other, true)),
+        ] {
+            let adoption = decide(&journal, &world(Some(container)));
+            assert_eq!(adoption, Adoption::Fetch, "{what}");
         }
-        let here = World {
-            raw: true,
-            ..world(None)
-        };
-        assert_eq!(
-            decide(&journal(ProfilerType::Nsys), &here),
-            Adoption::Produce,
-            "whatever became of the container"
-        );
-        let gone = decide(&journal(ProfilerType::Nsys), &world(Some((SessionState::Gone, false))));
+        let here = decide(&journal, &here());
+        assert_eq!(here, Adoption::Produce, "whatever became of the container");
+        let gone = decide(&journal, &world(Some((SessionState::Gone, false))));
         assert_eq!(reason(&gone), Some(CaptureReason::SessionGone));
-        let ended = decide(&journal(ProfilerType::Nsys), &world(None));
+        let ended = decide(&journal, &world(None));
         assert_eq!(reason(&ended), Some(CaptureReason::ContainerRestarted));
     }
 
@@ -354,9 +336,8 @@ mod tests {
             (Interrupt::Lost, CaptureReason::NodeLost),
         ] {
             let seen = World {
-                raw: true,
                 interrupt: Some(interrupt),
-                ..world(None)
+                ..here()
             };
             assert_eq!(reason(&decide(&journal(ProfilerType::Nsys), &seen)), Some(expected));
         }
@@ -369,16 +350,12 @@ mod tests {
             failed: Some(FailureRecord::from(&failure)),
             ..journal(ProfilerType::Nsys)
         };
-        let seen = World {
-            raw: true,
-            ..world(None)
-        };
-        assert_eq!(decide(&failed, &seen), Adoption::Fail(failure));
+        assert_eq!(decide(&failed, &here()), Adoption::Fail(failure));
         let again = Journal {
             adoptions: MAX_ADOPTIONS,
             ..journal(ProfilerType::Nsys)
         };
-        assert_eq!(reason(&decide(&again, &seen)), Some(CaptureReason::AgentRestarted));
+        assert_eq!(reason(&decide(&again, &here())), Some(CaptureReason::AgentRestarted));
     }
 
     #[test]

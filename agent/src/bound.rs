@@ -32,6 +32,12 @@ pub enum BoundBy {
 }
 
 impl Bound {
+    /// The agent's own limit.
+    pub fn by_agent(bytes: u64) -> Self {
+        let by = BoundBy::Agent;
+        Self { bytes, by }
+    }
+
     /// The least of the agent's own limit, of the room that the pod has for captures and of what
     /// its disk has above the floor.
     pub fn of(agent: u64, pod: Option<u64>, disk: u64) -> Self {

@@ -16,7 +16,7 @@ use crate::profilers::{AnyProfiler, State};
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The profiler that would collect.
-    pub profiler: Arc<dyn AnyProfiler>,
+    pub profiler: Arc<AnyProfiler>,
     /// State of the profiler.
     pub state: State,
 }
@@ -129,14 +129,17 @@ mod tests {
 
     /// Every profiler, in a container whose session traces these.
     fn candidates(traced: &[TraceCategory]) -> Vec<Candidate> {
-        let candidate = |profiler: &Arc<dyn AnyProfiler>| Candidate {
+        let candidate = |profiler: &Arc<AnyProfiler>| Candidate {
             profiler: Arc::clone(profiler),
             state: State::of(profiler.type_(), &serde_json::json!({"traced": traced})).unwrap(),
         };
         Registry::default().iter().map(candidate).collect()
     }
 
-    fn capability(profiler: ProfilerType, closed: Option<(CaptureReason, &str)>) -> Capability {
+    /// A profiler, and why it is closed.
+    type Probed<'a> = (ProfilerType, Option<(CaptureReason, &'a str)>);
+
+    fn capability((profiler, closed): Probed<'_>) -> Capability {
         Capability {
             profiler,
             available: closed.is_none(),
@@ -156,120 +159,67 @@ mod tests {
         }
     }
 
-    const METRICS_OPEN: (ProfilerType, Option<(CaptureReason, &str)>) = (ProfilerType::Metrics, None);
-    const NSYS_OPEN: (ProfilerType, Option<(CaptureReason, &str)>) = (ProfilerType::Nsys, None);
-    const NSYS_CLOSED: (ProfilerType, Option<(CaptureReason, &str)>) = (
+    const METRICS_OPEN: Probed<'static> = (ProfilerType::Metrics, None);
+    const METRICS_CLOSED: Probed<'static> = (
+        ProfilerType::Metrics,
+        Some((CaptureReason::NvmlUnavailable, "no NVML")),
+    );
+    const NSYS_OPEN: Probed<'static> = (ProfilerType::Nsys, None);
+    const NSYS_CLOSED: Probed<'static> = (
         ProfilerType::Nsys,
         Some((CaptureReason::NotPrepared, "label the pod template")),
     );
 
     type Row<'a> = (
         &'a str,
-        ProfilerSpec,
+        ProfilerType,
+        &'a [TraceCategory],
         &'a [Category],
-        [(ProfilerType, Option<(CaptureReason, &'a str)>); 2],
         Result<ProfilerType, CaptureReason>,
     );
 
-    #[test]
-    fn each_situation_leads_to_its_profiler_or_its_reason() {
-        use ProfilerType::{Auto, Metrics, Ncu, Nsys};
-        use TraceCategory::{Cuda, Nvtx, Osrt};
-        let default = [Cuda, Nvtx];
-        let rows: [Row<'_>; 10] = [
-            (
-                "auto takes the deepest",
-                profiler(Auto, &[]),
-                &[],
-                [NSYS_OPEN, METRICS_OPEN],
-                Ok(Nsys),
-            ),
-            (
-                "auto falls back",
-                profiler(Auto, &[]),
-                &[],
-                [NSYS_CLOSED, METRICS_OPEN],
-                Ok(Metrics),
-            ),
-            (
-                "auto does not fall below what is required",
-                profiler(Auto, &[]),
-                &[Category::CudaKernel],
-                [NSYS_CLOSED, METRICS_OPEN],
-                Err(CaptureReason::ProfilerUnavailable),
-            ),
-            (
-                "auto with a category that is not recorded",
-                profiler(Auto, &[Osrt]),
-                &[],
-                [NSYS_OPEN, METRICS_OPEN],
-                Err(CaptureReason::CategoryNotPrepared),
-            ),
-            (
-                "auto with nothing open",
-                profiler(Auto, &[]),
-                &[],
-                [
-                    NSYS_CLOSED,
-                    (Metrics, Some((CaptureReason::NvmlUnavailable, "no NVML"))),
-                ],
-                Err(CaptureReason::ProfilerUnavailable),
-            ),
-            (
-                "explicit and open",
-                profiler(Nsys, &[Cuda]),
-                &[Category::NvtxRange],
-                [NSYS_OPEN, METRICS_OPEN],
-                Ok(Nsys),
-            ),
-            (
-                "explicit and closed",
-                profiler(Nsys, &[]),
-                &[],
-                [NSYS_CLOSED, METRICS_OPEN],
-                Err(CaptureReason::NotPrepared),
-            ),
-            (
-                "explicit with a required category that is not recorded",
-                profiler(Nsys, &[]),
-                &[Category::OsRuntime],
-                [NSYS_OPEN, METRICS_OPEN],
-                Err(CaptureReason::CategoryNotPrepared),
-            ),
-            (
-                "explicit metrics",
-                profiler(Metrics, &[]),
-                &[],
-                [NSYS_OPEN, METRICS_OPEN],
-                Ok(Metrics),
-            ),
-            (
-                "a profiler of a later version",
-                profiler(Ncu, &[]),
-                &[],
-                [NSYS_OPEN, METRICS_OPEN],
-                Err(CaptureReason::ProfilerUnavailable),
-            ),
-        ];
-        for (situation, spec, require, probe, expected) in rows {
-            let capabilities: Vec<_> = probe
-                .into_iter()
-                .map(|(type_, closed)| capability(type_, closed))
-                .collect();
-            let chosen = choose(&spec, require, &capabilities, &candidates(&default));
+    /// Holds each row against what is chosen in a container that records CUDA and NVTX.
+    fn check(probed: [Probed<'_>; 2], rows: &[Row<'_>]) {
+        let capabilities = probed.map(capability);
+        let candidates = candidates(&[TraceCategory::Cuda, TraceCategory::Nvtx]);
+        for (situation, type_, trace, require, expected) in rows {
+            let chosen = choose(&profiler(*type_, trace), require, &capabilities, &candidates);
             let short = chosen
                 .map(|choice| choice.profiler.type_)
                 .map_err(|failure| failure.reason);
-            assert_eq!(short, expected, "{situation}");
+            assert_eq!(short, *expected, "{situation}");
         }
     }
 
     #[test]
-    fn an_option_of_a_profiler_keeps_auto_from_metrics() {
-        let capabilities = [
-            capability(NSYS_CLOSED.0, NSYS_CLOSED.1),
-            capability(METRICS_OPEN.0, METRICS_OPEN.1),
+    fn each_situation_leads_to_its_profiler_or_its_reason() {
+        use CaptureReason::{CategoryNotPrepared, NotPrepared, ProfilerUnavailable};
+        use Category::{CudaKernel, NvtxRange, OsRuntime};
+        use ProfilerType::{Auto, Metrics, Ncu, Nsys};
+        use TraceCategory::{Cuda, Osrt};
+        let (unavailable, unprepared) = (Err(ProfilerUnavailable), Err(CategoryNotPrepared));
+        let open: [Row<'_>; 6] = [
+            ("auto takes the deepest", Auto, &[], &[], Ok(Nsys)),
+            ("auto, category not recorded", Auto, &[Osrt], &[], unprepared),
+            ("explicit and open", Nsys, &[Cuda], &[NvtxRange], Ok(Nsys)),
+            ("explicit, category not recorded", Nsys, &[], &[OsRuntime], unprepared),
+            ("explicit metrics", Metrics, &[], &[], Ok(Metrics)),
+            ("a profiler of a later version", Ncu, &[], &[], unavailable),
         ];
+        check([NSYS_OPEN, METRICS_OPEN], &open);
+        let closed: [Row<'_>; 3] = [
+            ("auto falls back", Auto, &[], &[], Ok(Metrics)),
+            ("auto not below what is required", Auto, &[], &[CudaKernel], unavailable),
+            ("explicit and closed", Nsys, &[], &[], Err(NotPrepared)),
+        ];
+        check([NSYS_CLOSED, METRICS_OPEN], &closed);
+        let nothing: [Row<'_>; 1] = [("auto with nothing open", Auto, &[], &[], unavailable)];
+        check([NSYS_CLOSED, METRICS_CLOSED], &nothing);
+    }
+
+    #[test]
+    fn an_option_of_a_profiler_keeps_auto_from_metrics() {
+        let capabilities = [NSYS_CLOSED, METRICS_OPEN].map(capability);
         let mut spec = profiler(ProfilerType::Auto, &[]);
         spec.nsys = Some(NsysOptions {
             cuda_graph_trace: Some(CudaGraphTrace::Node),
@@ -286,10 +236,7 @@ mod tests {
 
     #[test]
     fn falling_back_to_metrics_says_what_would_open_more() {
-        let capabilities = [
-            capability(NSYS_CLOSED.0, NSYS_CLOSED.1),
-            capability(METRICS_OPEN.0, METRICS_OPEN.1),
-        ];
+        let capabilities = [NSYS_CLOSED, METRICS_OPEN].map(capability);
         let choice = choose(&profiler(ProfilerType::Auto, &[]), &[], &capabilities, &candidates(&[])).unwrap();
         assert!(choice.note.contains("label the pod template"), "{}", choice.note);
     }
@@ -312,7 +259,7 @@ mod tests {
             profiler: Arc::clone(profiler),
             state: State::of(profiler.type_(), &state(profiler.type_())).unwrap(),
         });
-        let open = types.into_iter().map(|type_| capability(type_, None));
+        let open = types.into_iter().map(|type_| capability((type_, None)));
         (open.collect(), candidates.collect())
     }
 

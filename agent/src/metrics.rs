@@ -64,6 +64,11 @@ const UPLOAD_FAILURES: [CaptureReason; 3] = [
     CaptureReason::StoreFailed,
 ];
 
+/// A counter for each value of some labels.
+fn counter(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
+    IntCounterVec::new(Opts::new(name, help), labels)
+}
+
 /// Watches whose errors are counted.
 pub const WATCHES: [&str; 2] = ["captures", "pods"];
 
@@ -72,11 +77,9 @@ impl Metrics {
     /// rates see the first increase.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let metrics = Self {
-            captures: IntCounterVec::new(
-                Opts::new(
-                    "flopwatch_captures_total",
-                    "Captures that ended on this node, by result and reason.",
-                ),
+            captures: counter(
+                "flopwatch_captures_total",
+                "Captures that ended on this node, by result and reason.",
                 &["result", "reason"],
             )?,
             stages: HistogramVec::new(
@@ -89,33 +92,25 @@ impl Metrics {
                 ]),
                 &["stage"],
             )?,
-            grafts: IntCounterVec::new(
-                Opts::new(
-                    "flopwatch_grafts_total",
-                    "Starts of prepared containers that waited for this agent, by outcome.",
-                ),
+            grafts: counter(
+                "flopwatch_grafts_total",
+                "Starts of prepared containers that waited for this agent, by outcome.",
                 &["outcome"],
             )?,
             live: IntGauge::new("flopwatch_captures_live", "Captures that this agent carries out now.")?,
-            watch_errors: IntCounterVec::new(
-                Opts::new(
-                    "flopwatch_watch_errors_total",
-                    "Errors of the watches on the API server; each is retried.",
-                ),
+            watch_errors: counter(
+                "flopwatch_watch_errors_total",
+                "Errors of the watches on the API server; each is retried.",
                 &["watch"],
             )?,
-            overhead: IntCounterVec::new(
-                Opts::new(
-                    "flopwatch_capture_overhead_total",
-                    "Windows of captures, by what they cost their target against the budget.",
-                ),
+            overhead: counter(
+                "flopwatch_capture_overhead_total",
+                "Windows of captures, by what they cost their target against the budget.",
                 &["verdict"],
             )?,
-            uploads: IntCounterVec::new(
-                Opts::new(
-                    "flopwatch_store_uploads_total",
-                    "Tries to copy a capture's artifacts to the object store, by result.",
-                ),
+            uploads: counter(
+                "flopwatch_store_uploads_total",
+                "Tries to copy a capture's artifacts to the object store, by result.",
                 &["result"],
             )?,
             uploads_due: IntGauge::new(
@@ -127,11 +122,9 @@ impl Metrics {
                 "Captures whose artifacts left the node to keep its limits of size and age.",
             )?,
             fleet: FleetMetrics::register(registry)?,
-            scrape_reviews: IntCounterVec::new(
-                Opts::new(
-                    "flopwatch_metrics_access_reviews_total",
-                    "Questions put to the Kubernetes API about who may read metrics.",
-                ),
+            scrape_reviews: counter(
+                "flopwatch_metrics_access_reviews_total",
+                "Questions put to the Kubernetes API about who may read metrics.",
                 &["review", "result"],
             )?,
             certificate_expiry: Gauge::new(

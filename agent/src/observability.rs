@@ -128,27 +128,19 @@ async fn metrics(State(registry): State<Registry>) -> Response {
 }
 
 async fn alive(State(health): State<Health>) -> Response {
-    if health.is_alive() {
-        "ok\n".into_response()
-    } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the look for waiting launchers does not come back\n",
-        )
-            .into_response()
-    }
+    probed(health.is_alive(), "the look for waiting launchers does not come back\n")
 }
 
 async fn ready(State(health): State<Health>) -> Response {
-    if health.is_ready() {
-        "ok\n".into_response()
-    } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "waiting for the first list of captures and pods\n",
-        )
-            .into_response()
+    probed(health.is_ready(), "waiting for the first list of captures and pods\n")
+}
+
+/// What a probe is answered: that all is well, or what is not.
+fn probed(is_well: bool, otherwise: &'static str) -> Response {
+    if is_well {
+        return "ok\n".into_response();
     }
+    (StatusCode::SERVICE_UNAVAILABLE, otherwise).into_response()
 }
 
 #[cfg(test)]

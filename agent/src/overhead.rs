@@ -238,10 +238,7 @@ mod tests {
         let (watch, ended) = watched(&readings(40_000, |_| 100), &OverheadSpec::default());
         assert_eq!(ended, None);
         let told = watch.judge();
-        assert_eq!(
-            (told.verdict, told.reason),
-            (OverheadVerdict::Within, OverheadReason::UpperEndWithin)
-        );
+        says(&told, OverheadVerdict::Within, OverheadReason::UpperEndWithin);
         assert!(told.slowdown_basis_points.unwrap().abs() < 100, "{told:?}");
         assert!(told.low.unwrap() <= told.high.unwrap());
         let bins = told.bins.unwrap();
@@ -254,10 +251,7 @@ mod tests {
         let (watch, ended) = watched(&slow, &OverheadSpec::default());
         assert!(ended.unwrap() <= 3_500, "{ended:?}");
         let told = watch.judge();
-        assert_eq!(
-            (told.verdict, told.reason),
-            (OverheadVerdict::Exceeded, OverheadReason::Stopped)
-        );
+        says(&told, OverheadVerdict::Exceeded, OverheadReason::Stopped);
         assert!(told.message.contains("after"), "{}", told.message);
     }
 
@@ -271,10 +265,7 @@ mod tests {
         let (watch, ended) = watched(&slow, &spec);
         assert_eq!(ended, None);
         let told = watch.judge();
-        assert_eq!(
-            (told.verdict, told.reason),
-            (OverheadVerdict::Exceeded, OverheadReason::LowerEndAbove)
-        );
+        says(&told, OverheadVerdict::Exceeded, OverheadReason::LowerEndAbove);
         let slowdown = told.slowdown_basis_points.unwrap();
         assert!((2_400..2_600).contains(&slowdown), "{slowdown}");
     }
@@ -300,13 +291,15 @@ mod tests {
         watch.judge()
     }
 
+    #[track_caller]
+    fn says(told: &CaptureOverhead, verdict: OverheadVerdict, reason: OverheadReason) {
+        assert_eq!((told.verdict, told.reason), (verdict, reason));
+    }
+
     #[test]
     fn a_window_that_is_shorter_than_a_bin_cannot_be_judged_and_is_not_blind() {
         let told = short(23_500, 5_000);
-        assert_eq!(
-            (told.verdict, told.reason),
-            (OverheadVerdict::Inconclusive, OverheadReason::TooFewBins)
-        );
+        says(&told, OverheadVerdict::Inconclusive, OverheadReason::TooFewBins);
         assert_eq!((told.slowdown_basis_points, told.bins.unwrap().during), (None, 0));
         assert!(told.message.contains("too short a time"), "{}", told.message);
     }
@@ -314,10 +307,7 @@ mod tests {
     #[test]
     fn a_window_of_three_bins_has_an_interval_that_a_schedule_can_put_together_with_others() {
         let told = short(23_500, 1_000);
-        assert_eq!(
-            (told.verdict, told.reason),
-            (OverheadVerdict::Inconclusive, OverheadReason::TooFewBins)
-        );
+        says(&told, OverheadVerdict::Inconclusive, OverheadReason::TooFewBins);
         assert!(told.slowdown_basis_points.unwrap().abs() < 300, "{told:?}");
         assert!(told.low.unwrap() <= told.high.unwrap());
         assert!(told.message.contains("puts several together"), "{}", told.message);
@@ -331,9 +321,6 @@ mod tests {
             ..OverheadSpec::default()
         };
         let told = watched(&changed, &spec).0.judge();
-        assert_eq!(
-            (told.verdict, told.reason),
-            (OverheadVerdict::Inconclusive, OverheadReason::LoadChanged)
-        );
+        says(&told, OverheadVerdict::Inconclusive, OverheadReason::LoadChanged);
     }
 }

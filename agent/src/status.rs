@@ -89,21 +89,11 @@ impl Draft {
     pub fn queue(&mut self, message: &str) {
         self.progress(Stage::Queued, percent_at(Stage::Queued), message);
         for (condition, _) in MILESTONES {
-            let reason = if condition == CaptureCondition::Accepted {
-                CaptureReason::WaitingForTurn
-            } else {
-                CaptureReason::Pending
+            let (reason, message) = match condition {
+                CaptureCondition::Accepted => (CaptureReason::WaitingForTurn, message),
+                _ => (CaptureReason::Pending, ""),
             };
-            self.set(
-                condition,
-                ConditionStatus::Unknown,
-                reason,
-                if reason == CaptureReason::WaitingForTurn {
-                    message
-                } else {
-                    ""
-                },
-            );
+            self.set(condition, ConditionStatus::Unknown, reason, message);
         }
     }
 
@@ -200,12 +190,8 @@ impl Draft {
         now: Timestamp,
     ) {
         self.enter(Stage::Done, message);
-        self.set(
-            CaptureCondition::Succeeded,
-            ConditionStatus::True,
-            CaptureReason::Succeeded,
-            message,
-        );
+        let (status, reason) = (ConditionStatus::True, CaptureReason::Succeeded);
+        self.set(CaptureCondition::Succeeded, status, reason, message);
         self.status.artifacts = artifacts;
         self.status.summary = summary;
         self.status.url = url;
@@ -242,12 +228,8 @@ impl Draft {
 
     /// The artifacts are on the node though the capture failed.
     pub fn keep(&mut self, artifacts: Vec<Artifact>, url: Option<String>) {
-        self.set(
-            CaptureCondition::Published,
-            ConditionStatus::True,
-            CaptureReason::Published,
-            "",
-        );
+        let (status, reason) = (ConditionStatus::True, CaptureReason::Published);
+        self.set(CaptureCondition::Published, status, reason, "");
         self.status.artifacts = artifacts;
         self.status.url = url;
     }
@@ -344,6 +326,10 @@ mod tests {
             .collect()
     }
 
+    fn fail(draft: &mut Draft, reason: CaptureReason, message: &str) {
+        draft.fail(&Failure::new(reason, message), None, Timestamp::now());
+    }
+
     #[test]
     fn every_condition_is_there_from_the_first_moment() {
         let mut draft = Draft::new(None, Some(1));
@@ -383,11 +369,7 @@ mod tests {
     fn a_failure_marks_the_milestone_at_work_and_the_summary() {
         let mut draft = Draft::new(None, Some(1));
         draft.enter(Stage::Collecting, "");
-        draft.fail(
-            &Failure::new(CaptureReason::ContainerRestarted, "it restarted"),
-            None,
-            Timestamp::now(),
-        );
+        fail(&mut draft, CaptureReason::ContainerRestarted, "it restarted");
         assert_eq!(
             words(&draft),
             [
@@ -406,11 +388,7 @@ mod tests {
     #[test]
     fn a_refused_capture_was_never_accepted() {
         let mut draft = Draft::new(None, Some(1));
-        draft.fail(
-            &Failure::new(CaptureReason::ContainerBusy, "busy"),
-            None,
-            Timestamp::now(),
-        );
+        fail(&mut draft, CaptureReason::ContainerBusy, "busy");
         assert!(words(&draft).contains(&"Accepted=False/ContainerBusy".to_owned()));
     }
 
@@ -517,11 +495,7 @@ mod tests {
     #[test]
     fn long_messages_are_cut_at_a_characters_edge() {
         let mut draft = Draft::new(None, Some(1));
-        draft.fail(
-            &Failure::new(CaptureReason::AttachFailed, "é".repeat(4000)),
-            None,
-            Timestamp::now(),
-        );
+        fail(&mut draft, CaptureReason::AttachFailed, &"é".repeat(4000));
         let condition = draft
             .status()
             .conditions

@@ -197,15 +197,7 @@ impl Target {
         // The supervisor's deadline comes first, so that it, not this program, ends the profiler's
         // processes.
         let output = self.enter(arguments, limit + Duration::from_secs(5), false)?;
-        if output.success() {
-            Ok(output)
-        } else {
-            Err(GraftError::Refused {
-                verb,
-                end: output.end,
-                message: output.last_words(),
-            })
-        }
+        accepted(verb, output)
     }
 
     /// Claims the launcher and starts a session for it; returns when the supervisor runs. What
@@ -223,23 +215,13 @@ impl Target {
     /// Waits until a held session is there; false when the launcher was told, or decided, to go on
     /// without.
     pub fn await_held(&self, limit: Duration) -> Result<bool, GraftError> {
-        let deadline = Instant::now() + limit;
         let root = self.root()?;
-        loop {
-            if root.has(&self.run_dir.join(run_dir::ENV_HELD)) {
-                return Ok(true);
-            }
-            if [run_dir::FAILED, run_dir::STATE]
-                .iter()
-                .any(|name| root.has(&self.run_dir.join(name)))
-            {
-                return Ok(false);
-            }
-            if Instant::now() >= deadline {
-                return Err(GraftError::Undecided(limit));
-            }
-            pause(Duration::from_millis(10));
-        }
+        let has = |name: &str| root.has(&self.run_dir.join(name));
+        awaited(limit, || {
+            let goes_on = || has(run_dir::FAILED) || has(run_dir::STATE);
+            let is_held = has(run_dir::ENV_HELD);
+            Ok((is_held || goes_on()).then_some(is_held))
+        })
     }
 
     /// Lets the launcher take the session that was held back. Safe to run twice.
@@ -256,15 +238,7 @@ impl Target {
     /// Writes a word into the run folder, as the container's user.
     fn send_verb(&self, verb: &'static str) -> Result<(), GraftError> {
         let output = self.enter(vec![verb.into(), text(&self.run_dir)], CONTROL_TIMEOUT, false)?;
-        if output.success() {
-            Ok(())
-        } else {
-            Err(GraftError::Refused {
-                verb,
-                end: output.end,
-                message: output.last_words(),
-            })
-        }
+        accepted(verb, output).map(drop)
     }
 
     /// Whether the program of a container that is held for its capture has ended.
@@ -296,15 +270,7 @@ impl Target {
         let failed = text(&self.run_dir.join(run_dir::FAILED));
         let arguments = vec!["write".into(), failed, why.into()];
         let output = self.enter(arguments, CONTROL_TIMEOUT, false)?;
-        if output.success() {
-            Ok(())
-        } else {
-            Err(GraftError::Refused {
-                verb: "refusal",
-                end: output.end,
-                message: output.last_words(),
-            })
-        }
+        accepted("refusal", output).map(drop)
     }
 
     /// What the launcher did; none while it waits.
@@ -322,39 +288,27 @@ impl Target {
 
     /// Waits until the launcher has decided, at most `limit`.
     pub fn await_state(&self, limit: Duration) -> Result<LauncherState, GraftError> {
-        let deadline = Instant::now() + limit;
         // Pinned: a workload may end right after its start, and what its launcher said is still
         // there.
         let root = self.root()?;
-        loop {
-            if let Some(state) = self.state_in(&root)? {
-                return Ok(state);
-            }
-            if Instant::now() >= deadline {
-                return Err(GraftError::Undecided(limit));
-            }
-            pause(Duration::from_millis(10));
-        }
+        awaited(limit, || self.state_in(&root))
     }
 
     /// Why there is no session, in the supervisor's or the agent's words.
     pub fn failure(&self) -> Option<String> {
-        let bytes = self
-            .root()
-            .ok()?
-            .read(&self.run_dir.join(run_dir::FAILED), run_dir::CONTROL_LIMIT)
-            .ok()?;
+        self.said(run_dir::FAILED)
+    }
+
+    /// The text of a file of the run folder; none where it cannot be read.
+    fn said(&self, name: &str) -> Option<String> {
+        let root = self.root().ok()?;
+        let bytes = root.read(&self.run_dir.join(name), run_dir::CONTROL_LIMIT).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// What the supervisor ended by itself, since the last start of a collection.
     pub fn guard_verdict(&self) -> Option<flopwatch_launcher::guard::Verdict> {
-        let bytes = self
-            .root()
-            .ok()?
-            .read(&self.run_dir.join(run_dir::GUARD), run_dir::CONTROL_LIMIT)
-            .ok()?;
-        flopwatch_launcher::guard::Verdict::parse(&String::from_utf8_lossy(&bytes))
+        flopwatch_launcher::guard::Verdict::parse(&self.said(run_dir::GUARD)?)
     }
 
     /// Room of the volume that captures are written to.
@@ -493,6 +447,32 @@ impl Target {
             pause(Duration::from_millis(100));
         }
         Ok(())
+    }
+}
+
+/// What a verb of the launcher came to, which must have ended well.
+fn accepted(verb: &'static str, output: Output) -> Result<Output, GraftError> {
+    if output.success() {
+        return Ok(output);
+    }
+    Err(GraftError::Refused {
+        verb,
+        end: output.end,
+        message: output.last_words(),
+    })
+}
+
+/// Asks until there is an answer, for at most `limit`.
+fn awaited<T>(limit: Duration, ask: impl Fn() -> Result<Option<T>, GraftError>) -> Result<T, GraftError> {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(answer) = ask()? {
+            return Ok(answer);
+        }
+        if Instant::now() >= deadline {
+            return Err(GraftError::Undecided(limit));
+        }
+        pause(Duration::from_millis(10));
     }
 }
 

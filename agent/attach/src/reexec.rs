@@ -166,6 +166,15 @@ pub enum ReexecError {
     NoReport(String),
 }
 
+impl ReexecError {
+    fn start<E: Into<std::io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::Start {
+            action,
+            source: source.into(),
+        }
+    }
+}
+
 /// What a child reports, one JSON object.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Report {
@@ -272,10 +281,7 @@ struct Stream {
 
 impl Stream {
     fn new(fd: OwnedFd, limit: usize) -> Result<Self, ReexecError> {
-        rustix::io::ioctl_fionbio(&fd, true).map_err(|source| ReexecError::Start {
-            action: "listen to",
-            source: source.into(),
-        })?;
+        rustix::io::ioctl_fionbio(&fd, true).map_err(ReexecError::start("listen to"))?;
         Ok(Self {
             file: fd.into(),
             kept: Vec::new(),
@@ -470,10 +476,7 @@ fn finish(
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), ReexecError> {
-    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|source| ReexecError::Start {
-        action: "listen to",
-        source: source.into(),
-    })
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(ReexecError::start("listen to"))
 }
 
 /// Processor time of a child that has ended and was not waited for: the kernel keeps its account
@@ -513,12 +516,8 @@ fn watch(
         .ok()
         .and_then(rustix::process::Pid::from_raw)
         .ok_or_else(gone)?;
-    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).map_err(|source| {
-        ReexecError::Start {
-            action: "watch",
-            source: source.into(),
-        }
-    })?;
+    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
+        .map_err(ReexecError::start("watch"))?;
     let mut streams = [
         Stream::new(report, REPORT_LIMIT)?,
         Stream::new(stdout, OUTPUT_LIMIT)?,
@@ -538,12 +537,7 @@ fn watch(
             );
             match poll(&mut fds, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(source) => {
-                    return Err(ReexecError::Start {
-                        action: "watch",
-                        source: source.into(),
-                    });
-                }
+                Err(source) => return Err(ReexecError::start("watch")(source)),
             }
             let told = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
             (told(0), cancel.is_some() && told(1))

@@ -10,9 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, fstatvfs, mkdirat, open, openat2, unlinkat,
-};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, fstatvfs, mkdirat, open, openat2, unlinkat};
 use rustix::io::Errno;
 
 use crate::mount_kind::MountError;
@@ -76,6 +74,17 @@ pub enum RootfsError {
     },
 }
 
+impl RootfsError {
+    /// What the kernel refused to do with a path of a container.
+    pub(crate) fn io<E: Into<std::io::Error>>(path: &Path, action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::Io {
+            path: path.to_owned(),
+            action,
+            source: source.into(),
+        }
+    }
+}
+
 /// A file's size and age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFacts {
@@ -103,17 +112,9 @@ pub struct ContainerRoot {
 impl ContainerRoot {
     /// Opens the root of `process`. Fails when the PID is another process by now.
     pub fn open(procfs: &Procfs, process: ProcessId) -> Result<Self, RootfsError> {
-        let path = procfs.folder(process.pid).join("root");
-        let root =
-            open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(|source| {
-                RootfsError::Io {
-                    path,
-                    action: "open the root",
-                    source: source.into(),
-                }
-            })?;
+        let root = Self::of_folder(&procfs.folder(process.pid).join("root"))?;
         if procfs.identify(process.pid)? == process {
-            Ok(Self { root })
+            Ok(root)
         } else {
             Err(ProcessError::Gone { pid: process.pid }.into())
         }
@@ -121,18 +122,9 @@ impl ContainerRoot {
 
     /// Takes a folder of this machine for the root, where there is no container.
     pub fn of_folder(path: &Path) -> Result<Self, RootfsError> {
-        rustix::fs::openat(
-            CWD,
-            path,
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map(|root| Self { root })
-        .map_err(|source| RootfsError::Io {
-            path: path.to_owned(),
-            action: "open the root",
-            source: source.into(),
-        })
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(path, flags, Mode::empty()).map_err(RootfsError::io(path, "open the root"))?;
+        Ok(Self { root })
     }
 
     fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, RootfsError> {
@@ -156,11 +148,7 @@ impl ContainerRoot {
         opened.map_err(|source| match source {
             Errno::NOENT | Errno::NOTDIR => RootfsError::NotFound { path: path.to_owned() },
             Errno::LOOP | Errno::NXIO => RootfsError::NotAFile { path: path.to_owned() },
-            source => RootfsError::Io {
-                path: path.to_owned(),
-                action: "open",
-                source: source.into(),
-            },
+            source => RootfsError::io(path, "open")(source),
         })
     }
 
@@ -197,11 +185,7 @@ impl ContainerRoot {
     /// Room of the file system that a folder is on.
     pub fn volume(&self, path: &Path) -> Result<Volume, RootfsError> {
         let folder = self.resolve(path, OFlags::PATH | OFlags::DIRECTORY)?;
-        let facts = fstatvfs(&folder).map_err(|source| RootfsError::Io {
-            path: path.to_owned(),
-            action: "ask for the free space at",
-            source: source.into(),
-        })?;
+        let facts = fstatvfs(&folder).map_err(RootfsError::io(path, "ask for the free space at"))?;
         Ok(Volume {
             bytes: facts.f_blocks.saturating_mul(facts.f_frsize),
             free: facts.f_bavail.saturating_mul(facts.f_frsize),
@@ -239,14 +223,10 @@ impl ContainerRoot {
             Err(RootfsError::NotFound { .. }) => return Ok(Vec::new()),
             other => other?,
         };
-        let failed = |source: Errno| RootfsError::Io {
-            path: path.to_owned(),
-            action: "list",
-            source: source.into(),
-        };
+        let failed = || RootfsError::io(path, "list");
         let mut names = Vec::new();
-        for entry in Dir::read_from(&folder).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
+        for entry in Dir::read_from(&folder).map_err(failed())? {
+            let entry = entry.map_err(failed())?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
             if name != "." && name != ".." {
                 names.push(name.to_owned());
@@ -262,11 +242,7 @@ impl ContainerRoot {
     /// anything else of that name, is refused.
     pub fn make_folder(&self, path: &Path) -> Result<(), RootfsError> {
         let (folder, name) = self.parent_of(path)?;
-        mkdirat(&folder, name, Mode::RWXU).map_err(|source| RootfsError::Io {
-            path: path.to_owned(),
-            action: "make the folder",
-            source: source.into(),
-        })
+        mkdirat(&folder, name, Mode::RWXU).map_err(RootfsError::io(path, "make the folder"))
     }
 
     /// Removes an empty folder; true when it was there. Safe to run twice.
@@ -288,11 +264,7 @@ impl ContainerRoot {
         match unlinkat(&folder, name, flags) {
             Ok(()) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
-            Err(source) => Err(RootfsError::Io {
-                path: path.to_owned(),
-                action: "remove",
-                source: source.into(),
-            }),
+            Err(source) => Err(RootfsError::io(path, "remove")(source)),
         }
     }
 
@@ -325,13 +297,7 @@ pub fn copy(
         let read = match file.read(&mut block) {
             Ok(read) => read,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(source) => {
-                return Err(RootfsError::Io {
-                    path: path.to_owned(),
-                    action: "read",
-                    source,
-                });
-            }
+            Err(source) => return Err(RootfsError::io(path, "read")(source)),
         };
         let Some(part) = block.get(..read).filter(|part| !part.is_empty()) else {
             return Ok(total);
@@ -355,11 +321,7 @@ pub fn copy(
 }
 
 fn check(fd: &OwnedFd, path: &Path) -> Result<FileFacts, RootfsError> {
-    let stat = fstat(fd).map_err(|source| RootfsError::Io {
-        path: path.to_owned(),
-        action: "look at",
-        source: source.into(),
-    })?;
+    let stat = fstat(fd).map_err(RootfsError::io(path, "look at"))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(RootfsError::NotAFile { path: path.to_owned() });
     }

@@ -102,6 +102,15 @@ pub enum Error {
     },
 }
 
+impl Error {
+    fn open(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Open {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
 /// A file of which windows are ordered. The lock is held until it is dropped.
 #[derive(Debug)]
 pub struct TraceFile {
@@ -148,10 +157,6 @@ impl TraceFile {
     ///
     /// When it is not, or another recording is under way.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let open = |source| Error::Open {
-            path: path.to_owned(),
-            source,
-        };
         // Not through a link, and not waiting for the other end of a pipe.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = OpenOptions::new()
@@ -159,7 +164,7 @@ impl TraceFile {
             .write(true)
             .custom_flags(flags.bits().cast_signed())
             .open(path)
-            .map_err(open)?;
+            .map_err(Error::open(path))?;
         let own = rustix::process::geteuid();
         check(path, &file, (!own.is_root()).then_some(own.as_raw()))?;
         Self::of(path, file)
@@ -210,10 +215,7 @@ impl TraceFile {
     ///
     /// When there is none to be had.
     pub fn reader(&self) -> Result<File, Error> {
-        self.file.try_clone().map_err(|source| Error::Open {
-            path: self.path.clone(),
-            source,
-        })
+        self.file.try_clone().map_err(Error::open(&self.path))
     }
 
     /// What is wanted of the programs; none where that makes no sense.
@@ -224,10 +226,7 @@ impl TraceFile {
     pub fn wanted(&self) -> Result<Option<Wanted>, Error> {
         let mut bytes = [0; wanted::BYTES];
         let read = self.file.read_exact_at(&mut bytes, place(WANTED_AT));
-        read.map_err(|source| Error::Open {
-            path: self.path.clone(),
-            source,
-        })?;
+        read.map_err(Error::open(&self.path))?;
         Ok(Wanted::of_bytes(&bytes))
     }
 
@@ -327,11 +326,7 @@ fn place(at: usize) -> u64 {
 
 /// Fails where a file is not one that its `user` may order windows of; none: of any user.
 fn check(path: &Path, file: &File, user: Option<u32>) -> Result<(), Error> {
-    let open = |source| Error::Open {
-        path: path.to_owned(),
-        source,
-    };
-    let about = file.metadata().map_err(open)?;
+    let about = file.metadata().map_err(Error::open(path))?;
     if !about.is_file() {
         return Err(Error::NoFile(path.to_owned()));
     }

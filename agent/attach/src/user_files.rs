@@ -149,13 +149,8 @@ impl UserFiles {
         path: &Path,
         work: impl FnOnce() -> Result<T, RootfsError> + Send,
     ) -> Result<T, RootfsError> {
-        self.user.act(work).unwrap_or_else(|source| {
-            Err(RootfsError::Io {
-                path: path.to_owned(),
-                action: "become the user for",
-                source,
-            })
-        })
+        let failed = RootfsError::io(path, "become the user for");
+        self.user.act(work).unwrap_or_else(|source| Err(failed(source)))
     }
 }
 

@@ -8,7 +8,10 @@ use crate::memory::Memory;
 /// How a library's file is made, and known again.
 pub trait Kind {
     /// What a file's bytes begin with, as far as they say what it is.
-    type Identity: AsRef<[u8]> + AsMut<[u8]> + Default;
+    type Identity: AsRef<[u8]> + AsMut<[u8]>;
+
+    /// What a file's first bytes are read into.
+    const EMPTY: Self::Identity;
 
     /// The file's length and its first bytes, for a new one.
     fn made(&self) -> Option<(usize, Self::Identity)>;
@@ -47,7 +50,7 @@ fn make<K: Kind>(kind: &K, path: &Path, unique: u64) -> Option<()> {
 
 /// Maps a file whose begin says that it is one, and that has its whole length.
 fn map<K: Kind>(kind: &K, file: &File) -> Option<(Memory, usize)> {
-    let mut begin = K::Identity::default();
+    let mut begin = K::EMPTY;
     if !file.begin(begin.as_mut()) {
         return None;
     }
@@ -76,6 +79,8 @@ mod tests {
 
     impl Kind for Letters {
         type Identity = [u8; 4];
+
+        const EMPTY: [u8; 4] = [0; 4];
 
         fn made(&self) -> Option<(usize, [u8; 4])> {
             Some((4096, *b"abcd"))

@@ -40,18 +40,9 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
             let needed = Needed::of(&parts.to_string_lossy(), Driver::of_node());
             report(copy::copy(path(source), path(dir), &needed))
         }
-        (b"run", rest) => match run_options(rest) {
-            Ok((options, command)) => run::run(&options, command, environment),
-            Err(error) => misused(&error),
-        },
-        (b"hold", rest) => match hold_options(rest) {
-            Ok((options, command)) => hold::hold(&options, command, environment),
-            Err(error) => misused(&error),
-        },
-        (b"profile", rest) => match profile_options(rest) {
-            Ok((options, command)) => profile::profile(&options, command, environment),
-            Err(error) => misused(&error),
-        },
+        (b"run", rest) => started(run_options(rest), environment, run::run),
+        (b"hold", rest) => started(hold_options(rest), environment, hold::hold),
+        (b"profile", rest) => started(profile_options(rest), environment, profile::profile),
         (b"begin", [dir]) => done(run_dir::RunDir::new(path(dir)).begin(), "begin at", dir),
         (b"release", [dir]) => done(run_dir::RunDir::new(path(dir)).release(), "release", dir),
         (b"shutdown", [dir]) => {
@@ -59,12 +50,21 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
             done(asked, "shut down the session of", dir)
         }
         (b"stub", [file]) => stub::stub(file, environment),
-        (b"keeper", rest) => match supervisor_options(rest) {
-            Ok((options, command)) => reaper::keep(&options, command, environment),
-            Err(error) => misused(&error),
-        },
+        (b"keeper", rest) => started(supervisor_options(rest), environment, reaper::keep),
         (b"write", [file, text]) => done(run_dir::write_atomically(path(file), text.to_bytes()), "write", file),
         _ => misused("unknown subcommand or wrong number of arguments"),
+    }
+}
+
+/// Runs a command with the options that stand before it.
+fn started<T>(
+    read: Result<(T, &[CString]), String>,
+    environment: &[CString],
+    run: fn(&T, &[CString], &[CString]) -> i32,
+) -> i32 {
+    match read {
+        Ok((options, command)) => run(&options, command, environment),
+        Err(error) => misused(&error),
     }
 }
 

@@ -217,6 +217,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::run_dir::tests::run_folder;
 
     fn collecting() -> Collecting {
         Collecting {
@@ -256,8 +257,7 @@ mod tests {
     #[test]
     fn the_control_file_reads_back_and_a_broken_one_ends_the_collection() {
         assert_eq!(Collecting::parse(&collecting().render()), Some(collecting()));
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         let mut guard = Guard::new(run.clone());
         assert!(guard.inspect().is_none());
         run.write(run_dir::COLLECTING, b"nonsense").unwrap();
@@ -273,8 +273,7 @@ mod tests {
 
     #[test]
     fn a_passed_deadline_is_seen_at_the_first_look() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         let collecting = Collecting {
             max_bytes: u64::MAX,
             min_free_bytes: 0,
@@ -286,8 +285,7 @@ mod tests {
 
     #[test]
     fn only_what_a_running_collection_added_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         fs::write(run.file("earlier"), vec![0; 5000]).unwrap();
         let starting = Collecting {
             deadline_unix_ms: u64::MAX / 2,

@@ -105,11 +105,11 @@ fn is_captured(run_dir: &RunDir) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run_dir::tests::run_folder;
 
     #[test]
     fn a_collection_and_a_capture_that_nobody_took_keep_the_container() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (folder, run) = run_folder();
         assert!(!is_captured(&run), "a folder without anything in it");
         run.make_out().unwrap();
         assert!(!is_captured(&run));

@@ -138,10 +138,10 @@ fn refuse(why: &str) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run_dir::tests::run_folder;
 
     fn rig() -> (tempfile::TempDir, RunDir, SignalWatch) {
-        let folder = tempfile::tempdir().unwrap();
-        let run_dir = RunDir::new(folder.path());
+        let (folder, run_dir) = run_folder();
         (folder, run_dir, SignalWatch::new(&[]).unwrap())
     }
 

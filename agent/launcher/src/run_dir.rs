@@ -415,13 +415,19 @@ pub fn unix_ms() -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// An empty run folder.
+    pub(crate) fn run_folder() -> (tempfile::TempDir, RunDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::new(folder.path());
+        (folder, run)
+    }
 
     #[test]
     fn a_file_over_the_limit_is_refused_and_one_at_the_limit_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         run.write("x", &[7; 10]).unwrap();
         assert_eq!(run.read("x", 10).unwrap(), [7; 10]);
         assert_eq!(run.read("x", 9).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
@@ -429,8 +435,7 @@ mod tests {
 
     #[test]
     fn a_held_environment_is_released_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         assert!(run.release().is_err(), "nothing is held");
         run.write(ENV_HELD, b"A=1").unwrap();
         run.release().unwrap();
@@ -441,8 +446,7 @@ mod tests {
 
     #[test]
     fn a_session_is_asked_to_end_as_often_as_one_likes_and_its_next_life_is_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         for environment in [false, true] {
             if environment {
                 run.write(ENV, b"A=1").unwrap();
@@ -457,8 +461,7 @@ mod tests {
 
     #[test]
     fn a_capture_that_was_not_finished_is_removed_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         run.make_tmp().unwrap();
         let left = |name: &str| run.file(TMP).join(name);
         for name in ["nsys-report-68bc.qdstrm", "nsys_termination_status_25"] {
@@ -472,8 +475,7 @@ mod tests {
 
     #[test]
     fn clearing_keeps_the_marker_and_can_be_repeated() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         run.write(MARKER, b"m").unwrap();
         run.write(ENV, b"e").unwrap();
         run.make_tmp().unwrap();
@@ -514,8 +516,7 @@ mod tests {
 
     #[test]
     fn a_log_with_a_second_name_is_left_to_whom_it_belongs() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         let victim = run.file("victim");
         fs::write(&victim, "precious").unwrap();
         fs::hard_link(&victim, run.file(LOG)).unwrap();
@@ -550,8 +551,7 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         let victim = outside.path().join("precious.qdstrm");
         fs::write(&victim, "precious").unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (_folder, run) = run_folder();
         run.make_out().unwrap();
         let own = run.file(OUT).join("precious.qdstrm");
         fs::write(&own, "own").unwrap();
@@ -564,8 +564,7 @@ mod tests {
 
     #[test]
     fn a_pipe_makes_nobody_wait_and_the_folder_is_sticky() {
-        let folder = tempfile::tempdir().unwrap();
-        let run = RunDir::new(folder.path());
+        let (folder, run) = run_folder();
         nix::unistd::mkfifo(&run.file(STATE), nix::sys::stat::Mode::S_IRWXU).unwrap();
         nix::unistd::mkfifo(&run.file(LOG), nix::sys::stat::Mode::S_IRWXU).unwrap();
         assert!(run.read(STATE, 10).is_err());

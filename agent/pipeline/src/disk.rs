@@ -23,8 +23,9 @@ pub struct Floor {
 /// A file system has less free space than is to be left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the node's disk has {free} bytes free and the agent must leave {floor} (--min-free-bytes, --min-free-percent): free some \
-     space on the node"
+    "the node's disk has {} free and the agent must leave {} (--min-free-bytes, --min-free-percent): free some space on the node",
+    size(*free),
+    size(*floor)
 )]
 pub struct Short {
     /// Bytes that are free.
@@ -79,6 +80,16 @@ impl Space {
     }
 }
 
+/// Bytes as people read them, in the units that the agent's flags take: `512 bytes`, `1.50 GiB`.
+pub fn size(bytes: u64) -> String {
+    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let fits = units.into_iter().find(|(unit, _)| bytes >= *unit);
+    fits.map_or_else(
+        || format!("{bytes} bytes"),
+        |(unit, name)| format!("{}.{:02} {name}", bytes / unit, bytes % unit * 100 / unit),
+    )
+}
+
 /// Room of the file system that a folder is on.
 pub fn volume(folder: &Path) -> io::Result<Volume> {
     let facts = statvfs(folder)?;
@@ -106,6 +117,23 @@ mod tests {
         assert_eq!(floor.above(volume(15_000)), Ok(0));
         let short = floor.above(volume(14_999)).unwrap_err();
         assert_eq!((short.free, short.floor), (14_999, 15_000));
+    }
+
+    #[test]
+    fn a_disk_that_is_too_full_is_told_in_units_that_people_read() {
+        for (bytes, told) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1 << 10, "1.00 KiB"),
+            ((1 << 30) - 1, "1023.99 MiB"),
+            (3 << 29, "1.50 GiB"),
+            (u64::MAX, "16777215.99 TiB"),
+        ] {
+            assert_eq!(size(bytes), told);
+        }
+        let (free, floor) = (100 << 20, 1 << 30);
+        let told = Short { free, floor }.to_string();
+        assert!(told.contains("has 100.00 MiB free and the agent must leave 1.00 GiB"), "{told}");
     }
 
     #[test]

@@ -37,33 +37,14 @@ struct Ring {
     moment: Moment,
 }
 
-/// The first bytes of a ring.
-struct Identity([u8; HEADER_BYTES]);
-
-impl Default for Identity {
-    fn default() -> Self {
-        Self([0; HEADER_BYTES])
-    }
-}
-
-impl AsRef<[u8]> for Identity {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl AsMut<[u8]> for Identity {
-    fn as_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
-
 impl Kind for Ring {
-    type Identity = Identity;
+    type Identity = [u8; HEADER_BYTES];
 
-    fn made(&self) -> Option<(usize, Identity)> {
+    const EMPTY: Self::Identity = [0; HEADER_BYTES];
+
+    fn made(&self) -> Option<(usize, Self::Identity)> {
         let layout = Layout::of(wanted_bytes())?;
-        let mut begin = Identity::default();
+        let mut begin = Self::EMPTY;
         for (at, value) in [
             (MAGIC_AT, &MAGIC[..]),
             (VERSION_AT, &VERSION.to_le_bytes()),
@@ -73,13 +54,13 @@ impl Kind for Ring {
             (MONOTONIC_AT, &self.moment.monotonic_ns.to_le_bytes()),
             (REALTIME_AT, &self.moment.realtime_ns.to_le_bytes()),
         ] {
-            let room = begin.0.get_mut(at..)?.get_mut(..value.len())?;
+            let room = begin.get_mut(at..)?.get_mut(..value.len())?;
             room.copy_from_slice(value);
         }
         Some((layout.bytes, begin))
     }
 
-    fn bytes(&self, Identity(begin): &Identity) -> Option<usize> {
+    fn bytes(&self, begin: &Self::Identity) -> Option<usize> {
         let version = begin.get(VERSION_AT..)?.first_chunk()?;
         let bytes = begin.get(BYTES_AT..)?.first_chunk()?;
         if !begin.starts_with(&MAGIC) || u32::from_le_bytes(*version) != VERSION {

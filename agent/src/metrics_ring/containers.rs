@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use flopwatch_attach::usage::{ContainerUsage, Pressure};
+use flopwatch_model::approximate;
 use flopwatch_nvml::ProcessorClock;
 use flopwatch_pipeline::transform::EarlierSamples;
 
@@ -246,7 +247,8 @@ impl SampledContainer {
         self.processor.push(utc_ns, [cores]);
         let turn = round.wrapping_add(open.phase);
         if turn.is_multiple_of(MEMORY_ROUNDS) {
-            self.memory.push(utc_ns, [open.counters.memory_bytes().map(precise)]);
+            let bytes = open.counters.memory_bytes();
+            self.memory.push(utc_ns, [bytes.map(|bytes| approximate(bytes.into()))]);
         }
         if turn.is_multiple_of(PRESSURE_ROUNDS) {
             let pressure = open.counters.pressure();
@@ -274,16 +276,6 @@ const fn until(id: &str) -> (Bound<&str>, Bound<&str>) {
 /// Part of the time that something took.
 fn share(of: Option<Duration>, time: Duration) -> Option<f64> {
     Some(of?.as_secs_f64() / time.as_secs_f64()).filter(|share| share.is_finite())
-}
-
-/// Exact up to 2^53; memory sizes are far below.
-#[expect(
-    clippy::as_conversions,
-    clippy::cast_precision_loss,
-    reason = "there is no other conversion to a float"
-)]
-const fn precise(bytes: u64) -> f64 {
-    bytes as f64
 }
 
 #[cfg(test)]

@@ -95,24 +95,14 @@ impl Target {
 
     /// Reads the capture from the API server; none where it is gone, or another one has its name.
     pub async fn read(&self) -> Result<Option<Capture>, Error> {
-        let answer = timeout(CALL_TIMEOUT, self.api.get_opt(&self.name)).await;
-        let answer = answer.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
-        let capture = answer.map_err(|source| Error::Api {
-            name: self.name.clone(),
-            source: Box::new(source),
-        })?;
+        let capture = self.answered(self.api.get_opt(&self.name)).await?;
         Ok(capture.filter(|capture| capture.uid().as_deref() == Some(self.uid.as_str())))
     }
 
     /// Whether the capture is there. Only its metadata is read, so that a capture which this agent
     /// cannot parse is found too.
     pub async fn exists(&self) -> Result<bool, Error> {
-        let answer = timeout(CALL_TIMEOUT, self.api.get_metadata_opt(&self.name)).await;
-        let answer = answer.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
-        let metadata = answer.map_err(|source| Error::Api {
-            name: self.name.clone(),
-            source: Box::new(source),
-        })?;
+        let metadata = self.answered(self.api.get_metadata_opt(&self.name)).await?;
         Ok(metadata.is_some_and(|capture| capture.uid().as_deref() == Some(self.uid.as_str())))
     }
 
@@ -142,14 +132,18 @@ impl Target {
         });
         let params = PatchParams::apply(AGENT_FIELD_MANAGER).force();
         let patch = Patch::Apply(&body);
-        match timeout(CALL_TIMEOUT, self.api.patch_status(&self.name, &params, &patch)).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(source)) => Err(Error::Api {
-                name: self.name.clone(),
-                source: Box::new(source),
-            }),
-            Err(_) => Err(Error::Timeout(self.name.clone())),
-        }
+        let written = self.api.patch_status(&self.name, &params, &patch);
+        self.answered(written).await.map(drop)
+    }
+
+    /// What the API server answers within [`CALL_TIMEOUT`].
+    async fn answered<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Error> {
+        let answer = timeout(CALL_TIMEOUT, call).await;
+        let answer = answer.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
+        answer.map_err(|source| Error::Api {
+            name: self.name.clone(),
+            source: Box::new(source),
+        })
     }
 }
 

@@ -28,6 +28,18 @@ fn observed() -> Observed<'static> {
     }
 }
 
+fn deleted() -> Observed<'static> {
+    Observed {
+        deleting: true,
+        ..observed()
+    }
+}
+
+/// What is planned for a capture without a status.
+fn of_new(seen: &Observed<'_>) -> CaptureAction {
+    plan(&spec(), &CaptureStatus::default(), seen)
+}
+
 fn at(stage: Stage) -> CaptureStatus {
     CaptureStatus {
         progress: Some(Progress {
@@ -60,10 +72,7 @@ fn reason(step: &CaptureAction) -> Option<CaptureReason> {
 
 #[test]
 fn a_new_capture_starts_when_a_turn_is_free() {
-    assert_eq!(
-        plan(&spec(), &CaptureStatus::default(), &observed()),
-        CaptureAction::Start
-    );
+    assert_eq!(of_new(&observed()), CaptureAction::Start);
     assert_eq!(plan(&spec(), &at(Stage::Queued), &observed()), CaptureAction::Start);
 }
 
@@ -91,7 +100,7 @@ fn what_is_processed_takes_no_turn_to_record() {
         recorded: 2,
         ..observed()
     };
-    assert_eq!(plan(&spec(), &CaptureStatus::default(), &seen), CaptureAction::Start);
+    assert_eq!(of_new(&seen), CaptureAction::Start);
 }
 
 #[test]
@@ -145,7 +154,7 @@ fn a_second_capture_of_a_container_is_refused_at_once_and_names_the_first() {
         recording: 2,
         ..observed()
     };
-    let step = plan(&spec(), &CaptureStatus::default(), &seen);
+    let step = of_new(&seen);
     assert_eq!(reason(&step), Some(CaptureReason::ContainerBusy));
     assert!(matches!(step, CaptureAction::Refuse(failure) if failure.message.contains("first")));
 }
@@ -161,7 +170,7 @@ fn a_capture_waits_for_one_that_is_about_to_leave_its_container() {
         recording: 1,
         ..observed()
     };
-    let step = plan(&spec(), &CaptureStatus::default(), &seen);
+    let step = of_new(&seen);
     assert!(matches!(step, CaptureAction::Wait { message, .. } if message.contains("first")));
 }
 
@@ -187,10 +196,8 @@ fn a_live_capture_is_left_alone_until_someone_ends_it() {
         deleting: true,
         ..live.clone()
     };
-    assert_eq!(
-        plan(&spec(), &status, &deleted),
-        CaptureAction::Interrupt(Interrupt::Deleted)
-    );
+    let step = plan(&spec(), &status, &deleted);
+    assert_eq!(step, CaptureAction::Interrupt(Interrupt::Deleted));
     let lost = with(status, CaptureCondition::Lost, ConditionStatus::True);
     assert_eq!(plan(&spec(), &lost, &live), CaptureAction::Interrupt(Interrupt::Lost));
 }
@@ -204,16 +211,10 @@ fn a_capture_that_an_earlier_agent_began_is_adopted_in_every_stage_but_the_queue
         Stage::Transforming,
         Stage::Publishing,
     ] {
-        assert_eq!(
-            plan(&spec(), &at(stage), &observed()),
-            CaptureAction::Adopt,
-            "{stage:?}"
-        );
-        let deleted = Observed {
-            deleting: true,
-            ..observed()
-        };
-        assert_eq!(plan(&spec(), &at(stage), &deleted), CaptureAction::Adopt, "{stage:?}");
+        let step = plan(&spec(), &at(stage), &observed());
+        assert_eq!(step, CaptureAction::Adopt, "{stage:?}");
+        let step = plan(&spec(), &at(stage), &deleted());
+        assert_eq!(step, CaptureAction::Adopt, "{stage:?}");
     }
 }
 
@@ -227,27 +228,14 @@ fn a_capture_that_ended_stays_as_it_is() {
 
 #[test]
 fn a_deleted_capture_is_released_until_nothing_of_it_is_left() {
-    let deleted = Observed {
-        deleting: true,
-        ..observed()
-    };
-    assert_eq!(
-        plan(&spec(), &CaptureStatus::default(), &deleted),
-        CaptureAction::Release
-    );
+    assert_eq!(of_new(&deleted()), CaptureAction::Release);
     let ended = with(at(Stage::Done), CaptureCondition::Succeeded, ConditionStatus::False);
-    assert_eq!(plan(&spec(), &ended, &deleted), CaptureAction::Nothing);
-    assert_eq!(
-        plan(
-            &spec(),
-            &ended,
-            &Observed {
-                stored: true,
-                ..deleted
-            }
-        ),
-        CaptureAction::Release
-    );
+    assert_eq!(plan(&spec(), &ended, &deleted()), CaptureAction::Nothing);
+    let stored = Observed {
+        stored: true,
+        ..deleted()
+    };
+    assert_eq!(plan(&spec(), &ended, &stored), CaptureAction::Release);
 }
 
 #[test]
@@ -259,10 +247,8 @@ fn a_capture_that_was_stopped_or_lost_before_it_began_ends_at_once() {
     let step = plan(&spec_stopped, &at(Stage::Queued), &observed());
     assert_eq!(reason(&step), Some(CaptureReason::Discarded));
     let lost = with(at(Stage::Queued), CaptureCondition::Lost, ConditionStatus::True);
-    assert_eq!(
-        reason(&plan(&spec(), &lost, &observed())),
-        Some(CaptureReason::NodeLost)
-    );
+    let step = plan(&spec(), &lost, &observed());
+    assert_eq!(reason(&step), Some(CaptureReason::NodeLost));
 }
 
 #[test]
@@ -286,10 +272,8 @@ fn a_window_closes_at_its_length_or_when_the_user_keeps_it_and_aborts_otherwise(
     assert_eq!(window(open, tick), WindowStep::Stay(Duration::from_millis(500)));
     assert_eq!(changed(|seen| seen.elapsed = Duration::ZERO), WindowStep::Stay(tick));
     assert_eq!(changed(|seen| seen.elapsed = seen.length), WindowStep::Close);
-    assert_eq!(
-        changed(|seen| seen.interrupt = Some(Interrupt::Keep)),
-        WindowStep::Close
-    );
+    let kept = changed(|seen| seen.interrupt = Some(Interrupt::Keep));
+    assert_eq!(kept, WindowStep::Close);
     for pinned in [true, false] {
         let ended = Window {
             pinned,
@@ -303,28 +287,27 @@ fn a_window_closes_at_its_length_or_when_the_user_keeps_it_and_aborts_otherwise(
             "the program's end ends its window"
         );
     }
-    let cases: [(Change, CaptureReason); 6] = [
+    let cases: [(Change, CaptureReason); 2] = [
         (|seen| seen.pinned = false, CaptureReason::ContainerRestarted),
         (
             |seen| (seen.pinned, seen.once) = (false, true),
             CaptureReason::TargetNotRunning,
         ),
-        (
-            |seen| seen.interrupt = Some(Interrupt::Discard),
-            CaptureReason::Discarded,
-        ),
-        (
-            |seen| seen.interrupt = Some(Interrupt::Deleted),
-            CaptureReason::Discarded,
-        ),
-        (|seen| seen.interrupt = Some(Interrupt::Lost), CaptureReason::NodeLost),
-        (
-            |seen| seen.interrupt = Some(Interrupt::Shutdown),
-            CaptureReason::AgentRestarted,
-        ),
     ];
+    let aborts = |step: WindowStep, reason: CaptureReason| {
+        assert!(matches!(&step, WindowStep::Abort(failure) if failure.reason == reason), "{step:?}");
+    };
     for (change, reason) in cases {
-        assert!(matches!(changed(change), WindowStep::Abort(failure) if failure.reason == reason));
+        aborts(changed(change), reason);
+    }
+    for (interrupt, reason) in [
+        (Interrupt::Discard, CaptureReason::Discarded),
+        (Interrupt::Deleted, CaptureReason::Discarded),
+        (Interrupt::Lost, CaptureReason::NodeLost),
+        (Interrupt::Shutdown, CaptureReason::AgentRestarted),
+    ] {
+        let interrupt = Some(interrupt);
+        aborts(window(Window { interrupt, ..open }, tick), reason);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Profilers as captures hold them: of any type, with the [`State`] that stands in the journal.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,251 +19,148 @@ use super::{Observed, Profiler, RawFiles, Recipe, Remains, Shortened, Site, Stat
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
 
-/// A [`Profiler`] of any type. A state that its profiler cannot read fails the call.
-pub trait AnyProfiler: fmt::Debug + Send + Sync {
-    /// [`Profiler::type_`].
-    fn type_(&self) -> ProfilerType;
+/// A profiler of any type, made by [`Journaled`].
+pub type AnyProfiler = dyn Profiler<State = State>;
 
-    /// [`Profiler::variables`].
-    fn variables(&self) -> &'static [&'static str];
+/// A [`Profiler`] whose states are those of the journal. A state that it cannot read fails the
+/// call.
+#[derive(Debug, Default)]
+pub struct Journaled<P>(pub P);
 
-    /// [`Profiler::inspect`].
-    fn inspect(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings);
+#[deny(
+    clippy::missing_trait_methods,
+    reason = "a default of the trait would stand for what the profiler says itself"
+)]
+impl<P: Profiler> Profiler for Journaled<P> {
+    type State = State;
 
-    /// [`Profiler::capability`].
-    fn capability(&self, facts: &Facts) -> Capability;
-
-    /// [`Profiler::attach`].
-    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure>;
-
-    /// [`Profiler::attach_to_kept`].
-    fn attach_to_kept(&self, kept: Remains) -> Result<Option<State>, Failure>;
-
-    /// [`Profiler::records_events`].
-    fn records_events(&self) -> bool;
-
-    /// [`Profiler::looks_back`].
-    fn looks_back(&self, state: &State, now_utc_ns: u64) -> Result<Option<u64>, Failure>;
-
-    /// [`Profiler::expects`].
-    fn expects(&self) -> &'static [Category];
-
-    /// [`Profiler::follow`].
-    fn follow(&self, earlier: &State, state: State) -> Result<State, Failure>;
-
-    /// [`Profiler::covers`].
-    fn covers(&self, spec: &ProfilerSpec, require: &[Category], state: &State) -> Result<(), Failure>;
-
-    /// [`Profiler::passed_over`].
-    fn passed_over(&self, state: &State) -> Result<Option<String>, Failure>;
-
-    /// [`Profiler::prepare`].
-    fn prepare(&self, site: &Site, state: State) -> Result<State, Failure>;
-
-    /// [`Profiler::start`].
-    fn start(&self, site: &Site, state: &State) -> Result<(), Failure>;
-
-    /// [`Profiler::opened`].
-    fn opened(&self, site: &Site) -> Option<u64>;
-
-    /// [`Profiler::starts_again`].
-    fn starts_again(&self, site: &Site) -> bool;
-
-    /// [`Profiler::check`].
-    fn check(&self, site: &Site, state: &State) -> Result<(), Failure>;
-
-    /// [`Profiler::is_complete`].
-    fn is_complete(&self, site: &Site, state: &State) -> Result<bool, Failure>;
-
-    /// [`Profiler::live`].
-    fn live(&self, site: &Site) -> Option<LiveFigures>;
-
-    /// [`Profiler::has_ended`].
-    fn has_ended(&self, site: &Site) -> bool;
-
-    /// [`Profiler::observe`].
-    fn observe(&self, site: Option<&Site>, state: &State) -> Result<Observed, Failure>;
-
-    /// [`Profiler::accept`].
-    fn accept(&self, samples: &Samples) -> Result<(), Failure>;
-
-    /// [`Profiler::processor_time`].
-    fn processor_time(&self, site: &Site) -> Option<Duration>;
-
-    /// [`Profiler::can_be_ended`].
-    fn can_be_ended(&self) -> bool;
-
-    /// [`Profiler::memory_to_begin`].
-    fn memory_to_begin(&self, state: &State) -> Result<u64, Failure>;
-
-    /// [`Profiler::memory_to_end`].
-    fn memory_to_end(&self) -> u64;
-
-    /// [`Profiler::shortened`].
-    fn shortened(&self, state: &State) -> Result<Option<Shortened>, Failure>;
-
-    /// [`Profiler::stopping`].
-    fn stopping(&self) -> &'static str;
-
-    /// [`Profiler::stop_timeout`].
-    fn stop_timeout(&self, state: &State) -> Result<Duration, Failure>;
-
-    /// [`Profiler::stop`].
-    fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure>;
-
-    /// [`Profiler::raw_files`].
-    fn raw_files(&self, folder: &Path) -> Option<RawFiles>;
-
-    /// [`Profiler::discard`].
-    fn discard(&self, site: &Site);
-
-    /// [`Profiler::steps`].
-    fn steps(
-        &self,
-        state: &State,
-        raw: &RawFiles,
-        sandbox: &SandboxDir,
-        nsys_versions: &NsysVersions,
-    ) -> Result<Recipe, Failure>;
-
-    /// [`Profiler::unread`].
-    fn unread(&self, raw: &RawFiles) -> Vec<(String, PathBuf)>;
-
-    /// [`Profiler::outcomes`].
-    fn outcomes(&self, state: &State, counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure>;
-}
-
-impl<P: Profiler> AnyProfiler for P {
     fn type_(&self) -> ProfilerType {
-        Profiler::type_(self)
+        self.0.type_()
     }
 
     fn variables(&self) -> &'static [&'static str] {
-        Profiler::variables(self)
+        self.0.variables()
     }
 
     fn inspect(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
-        Profiler::inspect(self, procfs, processes, found);
+        self.0.inspect(procfs, processes, found);
     }
 
     fn capability(&self, facts: &Facts) -> Capability {
-        Profiler::capability(self, facts)
+        self.0.capability(facts)
     }
 
     fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
-        State::of(Profiler::type_(self), &Profiler::attach(self, spec, probed, pod)?)
+        State::of(self.0.type_(), &self.0.attach(spec, probed, pod)?)
     }
 
     fn attach_to_kept(&self, kept: Remains) -> Result<Option<State>, Failure> {
-        let state = Profiler::attach_to_kept(self, kept);
-        state.map(|state| State::of(Profiler::type_(self), &state)).transpose()
+        let state = self.0.attach_to_kept(kept)?;
+        state.map(|state| State::of(self.0.type_(), &state)).transpose()
     }
 
     fn records_events(&self) -> bool {
-        Profiler::records_events(self)
+        self.0.records_events()
     }
 
     fn looks_back(&self, state: &State, now_utc_ns: u64) -> Result<Option<u64>, Failure> {
-        Profiler::looks_back(self, &state.read()?, now_utc_ns)
+        self.0.looks_back(&state.read()?, now_utc_ns)
     }
 
     fn expects(&self) -> &'static [Category] {
-        Profiler::expects(self)
+        self.0.expects()
     }
 
     fn follow(&self, earlier: &State, state: State) -> Result<State, Failure> {
-        State::of(
-            Profiler::type_(self),
-            &Profiler::follow(self, &earlier.read()?, state.read()?)?,
-        )
+        State::of(self.0.type_(), &self.0.follow(&earlier.read()?, state.read()?)?)
     }
 
     fn covers(&self, spec: &ProfilerSpec, require: &[Category], state: &State) -> Result<(), Failure> {
-        Profiler::covers(self, spec, require, &state.read()?)
+        self.0.covers(spec, require, &state.read()?)
     }
 
     fn passed_over(&self, state: &State) -> Result<Option<String>, Failure> {
-        Ok(Profiler::passed_over(self, &state.read()?))
+        self.0.passed_over(&state.read()?)
     }
 
     fn prepare(&self, site: &Site, state: State) -> Result<State, Failure> {
-        State::of(Profiler::type_(self), &Profiler::prepare(self, site, state.read()?)?)
+        State::of(self.0.type_(), &self.0.prepare(site, state.read()?)?)
     }
 
     fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
-        Profiler::start(self, site, &state.read()?)
+        self.0.start(site, &state.read()?)
     }
 
     fn opened(&self, site: &Site) -> Option<u64> {
-        Profiler::opened(self, site)
+        self.0.opened(site)
     }
 
     fn starts_again(&self, site: &Site) -> bool {
-        Profiler::starts_again(self, site)
+        self.0.starts_again(site)
     }
 
     fn check(&self, site: &Site, state: &State) -> Result<(), Failure> {
-        Profiler::check(self, site, &state.read()?)
+        self.0.check(site, &state.read()?)
     }
 
     fn is_complete(&self, site: &Site, state: &State) -> Result<bool, Failure> {
-        Ok(Profiler::is_complete(self, site, &state.read()?))
+        self.0.is_complete(site, &state.read()?)
     }
 
     fn live(&self, site: &Site) -> Option<LiveFigures> {
-        Profiler::live(self, site)
+        self.0.live(site)
     }
 
     fn has_ended(&self, site: &Site) -> bool {
-        Profiler::has_ended(self, site)
+        self.0.has_ended(site)
     }
 
     fn observe(&self, site: Option<&Site>, state: &State) -> Result<Observed, Failure> {
-        Profiler::observe(self, site, &state.read()?)
+        self.0.observe(site, &state.read()?)
     }
 
     fn accept(&self, samples: &Samples) -> Result<(), Failure> {
-        Profiler::accept(self, samples)
+        self.0.accept(samples)
     }
 
     fn processor_time(&self, site: &Site) -> Option<Duration> {
-        Profiler::processor_time(self, site)
+        self.0.processor_time(site)
     }
 
     fn can_be_ended(&self) -> bool {
-        Profiler::can_be_ended(self)
+        self.0.can_be_ended()
     }
 
     fn memory_to_begin(&self, state: &State) -> Result<u64, Failure> {
-        Profiler::memory_to_begin(self, &state.read()?)
+        self.0.memory_to_begin(&state.read()?)
     }
 
     fn memory_to_end(&self) -> u64 {
-        Profiler::memory_to_end(self)
+        self.0.memory_to_end()
     }
 
     fn shortened(&self, state: &State) -> Result<Option<Shortened>, Failure> {
-        Profiler::shortened(self, &state.read()?)
+        self.0.shortened(&state.read()?)
     }
 
     fn stopping(&self) -> &'static str {
-        Profiler::stopping(self)
+        self.0.stopping()
     }
 
     fn stop_timeout(&self, state: &State) -> Result<Duration, Failure> {
-        Profiler::stop_timeout(self, &state.read()?)
+        self.0.stop_timeout(&state.read()?)
     }
 
     fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        Profiler::stop(self, site, &state.read()?, goes_on)
+        self.0.stop(site, &state.read()?, goes_on)
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
-        Profiler::raw_files(self, folder)
+        self.0.raw_files(folder)
     }
 
     fn discard(&self, site: &Site) {
-        Profiler::discard(self, site);
+        self.0.discard(site);
     }
 
     fn steps(
@@ -274,14 +170,14 @@ impl<P: Profiler> AnyProfiler for P {
         sandbox: &SandboxDir,
         nsys_versions: &NsysVersions,
     ) -> Result<Recipe, Failure> {
-        Profiler::steps(self, &state.read()?, raw, sandbox, nsys_versions)
+        self.0.steps(&state.read()?, raw, sandbox, nsys_versions)
     }
 
     fn unread(&self, raw: &RawFiles) -> Vec<(String, PathBuf)> {
-        Profiler::unread(self, raw)
+        self.0.unread(raw)
     }
 
     fn outcomes(&self, state: &State, counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
-        Profiler::outcomes(self, &state.read()?, counts)
+        self.0.outcomes(&state.read()?, counts)
     }
 }

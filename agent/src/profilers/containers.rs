@@ -32,6 +32,18 @@ pub struct Probed {
     pub tools: String,
 }
 
+impl Probed {
+    /// A container in which no Nsight Systems was asked for.
+    pub fn of(facts: Facts, process: ProcessId) -> Self {
+        Self {
+            uses_cuda: facts.mapped.cuda,
+            tools: String::new(),
+            facts,
+            process,
+        }
+    }
+}
+
 /// The containers of a node.
 pub trait Containers: fmt::Debug + Send + Sync {
     /// Probes a running container. Nothing enters it unless it was `prepared`.

@@ -232,9 +232,9 @@ impl Profiler for Cuda {
         Ok(CudaSource::of(spec, &probed.facts))
     }
 
-    fn passed_over(&self, source: &CudaSource) -> Option<String> {
-        let why = source.unproven.as_ref()?;
-        Some(format!("open for sessions that name it, and for no others: {why}"))
+    fn passed_over(&self, source: &CudaSource) -> Result<Option<String>, Failure> {
+        let told = |why| format!("open for sessions that name it, and for no others: {why}");
+        Ok(source.unproven.as_ref().map(told))
     }
 
     fn covers(&self, spec: &ProfilerSpec, require: &[Category], source: &CudaSource) -> Result<(), Failure> {
@@ -286,10 +286,10 @@ impl Profiler for Cuda {
         }
     }
 
-    fn is_complete(&self, site: &Site, _source: &CudaSource) -> bool {
+    fn is_complete(&self, site: &Site, _source: &CudaSource) -> Result<bool, Failure> {
         let mut running = self.running();
         let ended = running.get_mut(&site.capture).and_then(Running::look);
-        ended.is_some_and(window::has_ended_early)
+        Ok(ended.is_some_and(window::has_ended_early))
     }
 
     fn live(&self, site: &Site) -> Option<LiveFigures> {
@@ -298,10 +298,7 @@ impl Profiler for Cuda {
 
     fn observe(&self, site: Option<&Site>, source: &CudaSource) -> Result<Observed, Failure> {
         let Some(site) = site else {
-            let message =
-                "the container ended while the agent of the node was away, and the file of its CUDA tracer with it";
-            let failure = Failure::new(CaptureReason::ContainerRestarted, message);
-            return Ok(Observed::Gone(Some(failure)));
+            return Ok(Observed::ended_with("the file of its CUDA tracer"));
         };
         if self.running().contains_key(&site.capture) {
             return Ok(Observed::Collecting);
@@ -365,13 +362,7 @@ impl Profiler for Cuda {
         }
     }
 
-    fn steps(
-        &self,
-        _source: &CudaSource,
-        raw: &RawFiles,
-        _sandbox: &SandboxDir,
-        _nsys_versions: &NsysVersions,
-    ) -> Result<Recipe, Failure> {
+    fn steps(&self, _: &CudaSource, raw: &RawFiles, _: &SandboxDir, _: &NsysVersions) -> Result<Recipe, Failure> {
         let ranges = Some(raw.path(RING)).filter(|path| path.is_file());
         let captured = ranges.iter().map(|_| Category::NvtxRange).collect();
         let ranges = ranges.map(|path| (RING, path));

@@ -40,6 +40,7 @@ use tracing::{info, warn};
 use super::facts::{Facts, TMPDIR, closed, open};
 use super::findings::Findings;
 use super::kineto::temporary_folder;
+use super::profiler::collected;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::grpc::CallError;
 use crate::nsys_versions::NsysVersions;
@@ -349,8 +350,8 @@ impl Profiler for Jax {
         })?;
         exchange.finish(goes_on).map_err(|error| failed(&error))?;
         let (answer, partial) = (site.folder.join(ANSWER), site.folder.join(PARTIAL));
-        let collected = Failure::because::<std::io::Error>;
-        let mut result = File::create(&partial).map_err(collected(CaptureReason::CollectionFailed))?;
+        let broken = |error: std::io::Error| Failure::because(CaptureReason::CollectionFailed)(error);
+        let mut result = File::create(&partial).map_err(broken)?;
         let mut taken = File::open(&answer)
             .map_err(answer::AnswerError::Io)
             .and_then(|answer| answer::extract(answer, &mut result))
@@ -372,12 +373,9 @@ impl Profiler for Jax {
             };
             self.take_dumps(site, service, places, taken)?;
         }
-        std::fs::remove_file(&answer).map_err(collected(CaptureReason::CollectionFailed))?;
-        std::fs::rename(&partial, site.folder.join(XPLANE)).map_err(collected(CaptureReason::CollectionFailed))?;
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the result is not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        std::fs::remove_file(&answer).map_err(broken)?;
+        std::fs::rename(&partial, site.folder.join(XPLANE)).map_err(broken)?;
+        collected(self, site, "the result is not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
@@ -390,13 +388,7 @@ impl Profiler for Jax {
         self.clean(site, running.map_or(site.process, |running| running.process));
     }
 
-    fn steps(
-        &self,
-        _door: &Door,
-        raw: &RawFiles,
-        _sandbox: &SandboxDir,
-        _nsys_versions: &NsysVersions,
-    ) -> Result<Recipe, Failure> {
+    fn steps(&self, _: &Door, raw: &RawFiles, _: &SandboxDir, _: &NsysVersions) -> Result<Recipe, Failure> {
         let (profile, dumps) = (raw.path(XPLANE), raw.path(JAX_DUMPS));
         let dumps = dumps.is_file().then_some((JAX_DUMPS, dumps));
         Ok(Recipe {

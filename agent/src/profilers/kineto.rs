@@ -33,14 +33,14 @@ use flopwatch_model::Category;
 use flopwatch_pipeline::activity::milliseconds;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::sandbox_dir::SandboxDir;
-use flopwatch_pipeline::sentence::names;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use super::facts::{Facts, TMPDIR};
+use super::profiler::{collected, holds};
 use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site};
-use crate::bound::{Bound, BoundBy};
+use crate::bound::Bound;
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
 use budget::WindowRequest;
@@ -149,10 +149,8 @@ impl Collection {
     }
 
     fn bound(&self, site: &Site) -> Bound {
-        self.bound.unwrap_or(Bound {
-            bytes: site.limits.capture_bytes,
-            by: BoundBy::Agent,
-        })
+        let agents = Bound::by_agent(site.limits.capture_bytes);
+        self.bound.unwrap_or(agents)
     }
 }
 
@@ -265,17 +263,12 @@ impl Profiler for Kineto {
         let records = collection.records();
         // A program may use CUDA later than it was looked at.
         let is_held = |category: &Category| records.contains(category) || Category::CUDA.contains(category);
-        let missing = require.iter().filter(|category| !is_held(category));
-        let missing: Vec<_> = missing.map(|category| category.name()).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let message = format!(
-            "a timeline of Kineto holds no events of {} as the session asks for it: take them out of spec.require, or set \
-             spec.profiler.kineto.stacks for python_function",
-            names(missing.into_iter())
-        );
-        Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
+        holds(require, is_held, |missing| {
+            format!(
+                "a timeline of Kineto holds no events of {missing} as the session asks for it: take them out of spec.require, or \
+                 set spec.profiler.kineto.stacks for python_function"
+            )
+        })
     }
 
     fn prepare(&self, site: &Site, mut collection: Collection) -> Result<Collection, Failure> {
@@ -313,9 +306,7 @@ impl Profiler for Kineto {
 
     fn observe(&self, site: Option<&Site>, collection: &Collection) -> Result<Observed, Failure> {
         let Some(site) = site else {
-            let message = "the container ended while the agent of the node was away, and its traces with it";
-            let failure = Failure::new(CaptureReason::ContainerRestarted, message);
-            return Ok(Observed::Gone(Some(failure)));
+            return Ok(Observed::ended_with("its traces"));
         };
         collection::observe(&self.gate, site, collection)
     }
@@ -338,10 +329,7 @@ impl Profiler for Kineto {
         let recorders = self.running().get(&site.capture).map(Running::recorders);
         collection::fetch(&self.gate, recorders.as_deref(), site, collection, goes_on)?;
         drop(self.running().remove(&site.capture));
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the traces are not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        collected(self, site, "the traces are not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
@@ -362,8 +350,8 @@ impl Profiler for Kineto {
         &self,
         collection: &Collection,
         raw: &RawFiles,
-        _sandbox: &SandboxDir,
-        _nsys_versions: &NsysVersions,
+        _: &SandboxDir,
+        _: &NsysVersions,
     ) -> Result<Recipe, Failure> {
         let traces = raw.path(RAW);
         Ok(Recipe {

@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, closed, open};
+use super::profiler::collected;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
@@ -76,10 +77,7 @@ impl Profiler for Metrics {
     }
 
     fn stop(&self, site: &Site, _state: &Nothing, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the samples of the window are not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        collected(self, site, "the samples of the window are not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
@@ -88,13 +86,7 @@ impl Profiler for Metrics {
 
     fn discard(&self, _site: &Site) {}
 
-    fn steps(
-        &self,
-        _state: &Nothing,
-        _raw: &RawFiles,
-        _sandbox: &SandboxDir,
-        _nsys_versions: &NsysVersions,
-    ) -> Result<Recipe, Failure> {
+    fn steps(&self, _: &Nothing, _: &RawFiles, _: &SandboxDir, _: &NsysVersions) -> Result<Recipe, Failure> {
         Ok(Recipe::default())
     }
 }

@@ -27,6 +27,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
+use super::profiler::collected;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::counters::{self, Counters, Lease};
 use crate::nsys_versions::NsysVersions;
@@ -143,10 +144,7 @@ impl Profiler for Ncu {
 
     fn observe(&self, site: Option<&Site>, _kept: &CounterUse) -> Result<Observed, Failure> {
         Ok(match site {
-            None => {
-                let message = "the container ended while the agent of the node was away, and the report with it";
-                Observed::Gone(Some(Failure::new(CaptureReason::ContainerRestarted, message)))
-            }
+            None => Observed::ended_with("the report"),
             Some(site) if report::launched(site).has_ended() => Observed::Done,
             Some(_) => Observed::Collecting,
         })
@@ -166,10 +164,7 @@ impl Profiler for Ncu {
         let stopped = report::stop(site, goes_on);
         self.release(site);
         stopped?;
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the report is not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        collected(self, site, "the report is not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
@@ -181,13 +176,7 @@ impl Profiler for Ncu {
         self.release(site);
     }
 
-    fn steps(
-        &self,
-        _kept: &CounterUse,
-        raw: &RawFiles,
-        _sandbox: &SandboxDir,
-        _nsys_versions: &NsysVersions,
-    ) -> Result<Recipe, Failure> {
+    fn steps(&self, _: &CounterUse, raw: &RawFiles, _: &SandboxDir, _: &NsysVersions) -> Result<Recipe, Failure> {
         let report = raw.path(NCU_REPORT);
         Ok(Recipe {
             inputs: vec![report.clone()],
@@ -223,12 +212,7 @@ mod tests {
                 ..DeviceFacts::default()
             })
             .collect();
-        let probed = Probed {
-            facts,
-            process: ProcessId { pid: 7, start_time: 1 },
-            uses_cuda: true,
-            tools: String::new(),
-        };
+        let probed = Probed::of(facts, ProcessId { pid: 7, start_time: 1 });
         let kept = Ncu::default().attach(&ProfilerSpec::default(), &probed, None).unwrap();
         kept.gpus.into_iter().collect()
     }

@@ -32,8 +32,9 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
+use super::profiler::collected;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
-use crate::bound::{Bound, BoundBy};
+use crate::bound::Bound;
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
 pub(crate) use collection::{clean, file_name, owner};
@@ -75,10 +76,8 @@ pub struct Session {
 impl Session {
     /// The bound of the collection; of one whose journal has none, the agent's own.
     fn bound(&self, site: &Site) -> Bound {
-        self.bound.unwrap_or(Bound {
-            bytes: site.limits.capture_bytes,
-            by: BoundBy::Agent,
-        })
+        let agents = Bound::by_agent(site.limits.capture_bytes);
+        self.bound.unwrap_or(agents)
     }
 }
 
@@ -139,9 +138,9 @@ impl Profiler for Nsys {
     }
 
     /// Whether the last range that was asked for is over.
-    fn is_complete(&self, site: &Site, session: &Session) -> bool {
+    fn is_complete(&self, site: &Site, session: &Session) -> Result<bool, Failure> {
         let range = session.asked.capture_range.as_ref();
-        range.is_some_and(|range| collection::has_ranges(site, usize::try_from(range.count).unwrap_or(1)))
+        Ok(range.is_some_and(|range| collection::has_ranges(site, usize::try_from(range.count).unwrap_or(1))))
     }
 
     /// The container stays for its capture.
@@ -170,10 +169,7 @@ impl Profiler for Nsys {
             ))
         };
         collection::stop(site, session.bound(site), missed, goes_on)?;
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the raw capture is not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        collected(self, site, "the raw capture is not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
@@ -224,10 +220,7 @@ fn streams(raw: &RawFiles) -> impl Iterator<Item = (String, PathBuf)> {
 /// container; none when the container ended.
 pub(crate) fn observed(found: Option<&(SessionState, bool)>) -> Observed {
     match found {
-        None => {
-            let message = "the container ended while the agent of the node was away, and the capture with it";
-            Observed::Gone(Some(Failure::new(CaptureReason::ContainerRestarted, message)))
-        }
+        None => Observed::ended_with("the capture"),
         Some((SessionState::Collecting, _)) => Observed::Collecting,
         // Where the supervisor ended the collection by itself, the stop says so.
         Some((SessionState::Idle, _) | (_, true)) => Observed::Done,

@@ -1,31 +1,44 @@
 //! What a profiler answers and does for a capture, and what it leaves.
 
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, LiveFigures, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::graft::GraftError;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::products::Recipe;
 use flopwatch_pipeline::sandbox_dir::SandboxDir;
+use flopwatch_pipeline::sentence::names;
 use flopwatch_pipeline::transform::Samples;
 use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tracing::debug;
 
 use super::containers::Probed;
 use super::facts::Facts;
 use super::findings::Findings;
+use super::nsys::collector::Progress;
 use super::site::Site;
 use crate::nsys_versions::NsysVersions;
 
 /// How long a profiler may take to stop, where it does not say otherwise: longer than any of them
 /// waits for what its program writes.
 pub const STOP_TIMEOUT: Duration = Duration::from_mins(15);
+/// Bytes that are copied between two calls of `goes_on`.
+const BYTES_BETWEEN_CHECKS: u64 = 16 << 20;
+/// Message of the failure of a collection, or of a copy of its raw captures, that would take too
+/// much of the disk.
+pub(super) const NO_SPACE: &str =
+    "the node's disk would have less free space left than the agent must leave (--min-free-bytes, --min-free-percent)";
 
 /// One way to profile a container. Every call may block, but is bounded.
 pub trait Profiler: fmt::Debug + Send + Sync {
@@ -52,8 +65,8 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// The state with which it publishes what the node kept of a container that has ended; none
     /// where that is nothing of its own.
-    fn attach_to_kept(&self, _kept: Remains) -> Option<Self::State> {
-        None
+    fn attach_to_kept(&self, _kept: Remains) -> Result<Option<Self::State>, Failure> {
+        Ok(None)
     }
 
     /// Whether its captures hold events. One without them is no answer to a session that requires
@@ -87,8 +100,8 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// Why `Auto` passes it over where it is open: it takes whoever asks for it by name alone. None
     /// where `Auto` may take it.
-    fn passed_over(&self, _state: &Self::State) -> Option<String> {
-        None
+    fn passed_over(&self, _state: &Self::State) -> Result<Option<String>, Failure> {
+        Ok(None)
     }
 
     /// What the journal has to hold before the collection is started: the state, with what was
@@ -122,8 +135,8 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// Whether all is recorded that was asked for, so that the window need not stay open. Asked
     /// about once a second.
-    fn is_complete(&self, _site: &Site, _state: &Self::State) -> bool {
-        false
+    fn is_complete(&self, _site: &Site, _state: &Self::State) -> Result<bool, Failure> {
+        Ok(false)
     }
 
     /// What the open window has recorded so far; none where that is not known before its end. It is
@@ -219,6 +232,57 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     }
 }
 
+/// The raw files of a collection that was just stopped; fails with `absent` where they are not
+/// there.
+pub(super) fn collected(profiler: &impl Profiler, site: &Site, absent: &str) -> Result<RawFiles, Failure> {
+    let files = profiler.raw_files(&site.folder);
+    files.ok_or_else(|| Failure::new(CaptureReason::CollectionFailed, absent))
+}
+
+/// Takes what a profiler wrote out of its container, with `copy` to the file `target`, and returns
+/// its bytes. The copy is stopped once `goes_on` returns false.
+pub(super) fn take_out(
+    target: &Path,
+    goes_on: &dyn Fn() -> bool,
+    copy: impl FnOnce(&mut File, Progress<'_>) -> Result<u64, GraftError>,
+    too_large: impl FnOnce(u64) -> Failure,
+) -> Result<u64, Failure> {
+    let mut file = File::create(target).map_err(Failure::because(CaptureReason::CollectionFailed))?;
+    let mut checked_bytes = 0_u64;
+    let mut continues = |bytes: u64| {
+        // `goes_on` asks the file system, which for every block would cost more than the copy.
+        if bytes.saturating_sub(checked_bytes) < BYTES_BETWEEN_CHECKS {
+            return true;
+        }
+        checked_bytes = bytes;
+        goes_on()
+    };
+    match copy(&mut file, &mut continues) {
+        Ok(bytes) => {
+            debug!(bytes, "took out what the profiler wrote");
+            Ok(bytes)
+        }
+        Err(GraftError::Files(RootfsError::TooLarge { limit, .. })) => Err(too_large(limit)),
+        Err(GraftError::Files(RootfsError::Stopped { .. })) => Err(Failure::new(CaptureReason::DiskSpace, NO_SPACE)),
+        Err(error) => Err(Failure::because(CaptureReason::CollectionFailed)(error)),
+    }
+}
+
+/// Fails where not all is held that a session requires: with `message` of the names of the rest.
+pub(super) fn holds(
+    require: &[Category],
+    is_held: impl Fn(&Category) -> bool,
+    message: impl FnOnce(&str) -> String,
+) -> Result<(), Failure> {
+    let missing = require.iter().filter(|category| !is_held(category));
+    let missing: Vec<_> = missing.map(|category| category.name()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = message(&names(missing.into_iter()));
+    Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
+}
+
 /// What the node kept of a container that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remains {
@@ -249,6 +313,14 @@ pub enum Observed {
     /// What it recorded is lost: with a reason, or where there is none, so that it can be recorded
     /// anew.
     Gone(Option<Failure>),
+}
+
+impl Observed {
+    /// It is lost, for the container ended while no agent looked, and `what` with it.
+    pub(super) fn ended_with(what: &str) -> Self {
+        let message = format!("the container ended while the agent of the node was away, and {what} with it");
+        Self::Gone(Some(Failure::new(CaptureReason::ContainerRestarted, message)))
+    }
 }
 
 /// What a collection left in its capture's folder: files that are there only when they are whole.

@@ -15,13 +15,13 @@ use flopwatch_attach::bounded::Gate;
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::sandbox_dir::SandboxDir;
-use flopwatch_pipeline::sentence::names;
 use flopwatch_pipeline::transform::read_samples;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::cuda::{self, recent};
 use super::facts::{Facts, closed, open};
+use super::profiler::{collected, holds};
 use super::{Observed, Profiler, RawFiles, Recipe, Remains, Site};
 use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
@@ -121,12 +121,12 @@ impl Profiler for Recorder {
         })
     }
 
-    fn attach_to_kept(&self, kept: Remains) -> Option<RecorderSource> {
-        Some(RecorderSource {
+    fn attach_to_kept(&self, kept: Remains) -> Result<Option<RecorderSource>, Failure> {
+        Ok(Some(RecorderSource {
             ring: None,
             kernels: None,
             kept: Some(kept),
-        })
+        }))
     }
 
     fn looks_back(&self, source: &RecorderSource, now_utc_ns: u64) -> Result<Option<u64>, Failure> {
@@ -139,17 +139,12 @@ impl Profiler for Recorder {
             Some(_) => *category == Category::NvtxRange || Category::CUDA.contains(category),
             None => *category == Category::NvtxRange,
         };
-        let missing = require.iter().filter(|category| !is_kept(category));
-        let missing: Vec<_> = missing.map(|category| category.name()).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let message = format!(
-            "the flight recorder keeps NVTX ranges, and kernels of containers that are prepared for recorder-kernels, and the \
-             session asks for {}: take them out of spec.require, or use another profiler",
-            names(missing.into_iter())
-        );
-        Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
+        holds(require, is_kept, |missing| {
+            format!(
+                "the flight recorder keeps NVTX ranges, and kernels of containers that are prepared for recorder-kernels, and the \
+                 session asks for {missing}: take them out of spec.require, or use another profiler"
+            )
+        })
     }
 
     fn start(&self, _site: &Site, _source: &RecorderSource) -> Result<(), Failure> {
@@ -177,10 +172,7 @@ impl Profiler for Recorder {
         }
         // Last: it stands for the whole of them.
         File::create(site.folder.join(TAKEN)).map_err(Failure::because(CaptureReason::StoreFailed))?;
-        self.raw_files(&site.folder).ok_or_else(|| {
-            let message = "the flight recorder's file is not in the capture's folder";
-            Failure::new(CaptureReason::CollectionFailed, message)
-        })
+        collected(self, site, "the flight recorder's file is not in the capture's folder")
     }
 
     fn raw_files(&self, folder: &Path) -> Option<RawFiles> {
@@ -189,13 +181,7 @@ impl Profiler for Recorder {
 
     fn discard(&self, _site: &Site) {}
 
-    fn steps(
-        &self,
-        _source: &RecorderSource,
-        raw: &RawFiles,
-        _sandbox: &SandboxDir,
-        _nsys_versions: &NsysVersions,
-    ) -> Result<Recipe, Failure> {
+    fn steps(&self, _: &RecorderSource, raw: &RawFiles, _: &SandboxDir, _: &NsysVersions) -> Result<Recipe, Failure> {
         let files = [RING, CUDA_TRACE].map(|name| (name, raw.path(name)));
         let collected: Vec<_> = files.into_iter().filter(|(_, path)| path.is_file()).collect();
         let has_ranges = collected.iter().any(|(name, _)| *name == RING);

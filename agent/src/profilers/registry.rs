@@ -18,7 +18,7 @@ use crate::counters::Counters;
 
 /// Profilers, the deepest first.
 #[derive(Clone, Debug)]
-pub struct Registry(Vec<Arc<dyn AnyProfiler>>);
+pub struct Registry(Vec<Arc<AnyProfiler>>);
 
 impl Default for Registry {
     /// Every profiler of this version, without leases of a node's counters.
@@ -37,22 +37,22 @@ impl Registry {
     }
 
     /// These, the deepest first.
-    pub fn new(profilers: Vec<Arc<dyn AnyProfiler>>) -> Self {
+    pub fn new(profilers: Vec<Arc<AnyProfiler>>) -> Self {
         Self(profilers)
     }
 
     /// All, the deepest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn AnyProfiler>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<AnyProfiler>> {
         self.0.iter()
     }
 
     /// The one of a type.
-    pub fn get(&self, type_: ProfilerType) -> Option<&Arc<dyn AnyProfiler>> {
+    pub fn get(&self, type_: ProfilerType) -> Option<&Arc<AnyProfiler>> {
         self.0.iter().find(|profiler| profiler.type_() == type_)
     }
 
     /// The one that a capture was attached with. Fails where an agent of another version chose it.
-    pub fn of_capture(&self, type_: ProfilerType) -> Result<&Arc<dyn AnyProfiler>, Failure> {
+    pub fn of_capture(&self, type_: ProfilerType) -> Result<&Arc<AnyProfiler>, Failure> {
         self.get(type_).ok_or_else(|| {
             let message = format!("this agent cannot go on with a capture of {}", type_.as_str());
             Failure::new(CaptureReason::VersionUnsupported, message)

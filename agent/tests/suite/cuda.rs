@@ -11,13 +11,12 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use flopwatch_agent::profilers::cuda::Cuda;
-use flopwatch_agent::profilers::{AnyProfiler as _, Observed};
+use flopwatch_agent::profilers::{Observed, Profiler as _};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::cuda_window::EarlyEnd;
 
-use node::{Node, recorded_from, stops_recording};
+use node::{Cuda, Node, cuda, recorded_from, stops_recording};
 
 const WINDOW_DURATION: Duration = Duration::from_secs(30);
 
@@ -25,7 +24,7 @@ const WINDOW_DURATION: Duration = Duration::from_secs(30);
 fn a_window_holds_as_many_records_as_the_program_counted_and_so_does_a_second_one() {
     let mut node = Node::new("");
     let mut program = node.start();
-    let cuda = Cuda::new(true);
+    let cuda = cuda();
     for launches in [500, 20_000] {
         let before = utc_ns();
         let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
@@ -45,7 +44,7 @@ fn a_window_holds_as_many_records_as_the_program_counted_and_so_does_a_second_on
 #[test]
 fn an_open_window_tells_how_much_it_has_recorded_and_which_kernels_took_the_longest() {
     let mut node = Node::new("");
-    let (mut program, cuda) = (node.start(), Cuda::new(true));
+    let (mut program, cuda) = (node.start(), cuda());
     assert_eq!(cuda.live(&node.site), None);
     let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
     let mut counted = 0;
@@ -70,7 +69,7 @@ fn an_open_window_tells_how_much_it_has_recorded_and_which_kernels_took_the_long
 #[test]
 fn programs_that_begin_cuda_within_the_window_are_recorded_with_the_others() {
     let mut node = Node::new("");
-    let (mut first, cuda) = (node.start(), Cuda::new(true));
+    let (mut first, cuda) = (node.start(), cuda());
     let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
     let mut counted = first.recorded("launch 300");
     let mut second = node.start();
@@ -82,7 +81,7 @@ fn programs_that_begin_cuda_within_the_window_are_recorded_with_the_others() {
 #[test]
 fn a_program_that_is_started_anew_in_a_window_is_recorded_as_it_was_before() {
     let mut node = Node::new("");
-    let (mut first, cuda) = (node.start(), Cuda::new(true));
+    let (mut first, cuda) = (node.start(), cuda());
     let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
     let mut counted = first.recorded("launch 300");
     node.await_written(counted);
@@ -97,7 +96,7 @@ fn a_program_that_is_started_anew_in_a_window_is_recorded_as_it_was_before() {
 fn the_next_agent_goes_on_with_what_the_file_holds_of_the_window() {
     let mut node = Node::new("");
     let mut program = node.start();
-    let before = Cuda::new(true);
+    let before = cuda();
     // An earlier window, whose records stay in the file.
     let state = node.begin(&before, WINDOW_DURATION).unwrap();
     program.recorded("launch 300");
@@ -105,7 +104,7 @@ fn the_next_agent_goes_on_with_what_the_file_holds_of_the_window() {
 
     let state = node.begin_and_die(&before);
     let mut counted = recorded_from(&mut program, 500);
-    let next = Cuda::new(true);
+    let next = cuda();
     assert_eq!(next.observe(Some(&node.site), &state).unwrap(), Observed::Collecting);
     next.check(&node.site, &state).unwrap();
     counted += program.recorded("launch 200");
@@ -120,9 +119,9 @@ fn the_next_agent_goes_on_with_what_the_file_holds_of_the_window() {
 fn the_next_agent_ends_a_window_that_was_discarded_meanwhile() {
     let mut node = Node::new("");
     let mut program = node.start();
-    node.begin_and_die(&Cuda::new(true));
+    node.begin_and_die(&cuda());
     recorded_from(&mut program, 1);
-    Cuda::new(true).discard(&node.site);
+    cuda().discard(&node.site);
     stops_recording(&mut program);
 }
 
@@ -132,7 +131,7 @@ fn a_driver_that_no_gpu_has_proven_is_not_recorded_with_unless_the_agent_is_told
     let mut program = node.start();
     let refused = Cuda::default().capability(&node.facts());
     assert_eq!(refused.reason, "VersionUnsupported", "{refused:?}");
-    assert!(Cuda::new(true).capability(&node.facts()).available);
+    assert!(cuda().capability(&node.facts()).available);
     // Where it is asked for all the same, the program's own word ends the window.
     let failure = node.refused(&Cuda::default());
     assert_eq!(failure.reason, CaptureReason::VersionUnsupported);
@@ -160,7 +159,7 @@ fn a_window_ends_once_a_program_joins_it_whose_driver_is_not_to_be_recorded_with
 fn who_has_the_subscription_is_told_when_the_window_does_not_begin() {
     let mut node = Node::new("subscribe=39");
     let _program = node.start();
-    let failure = node.refused(&Cuda::new(true));
+    let failure = node.refused(&cuda());
     assert_eq!(failure.reason, CaptureReason::OtherProfiler, "{failure}");
     assert!(failure.message.contains("has CUPTI's one subscription"), "{failure}");
 }
@@ -169,7 +168,7 @@ fn who_has_the_subscription_is_told_when_the_window_does_not_begin() {
 fn a_container_whose_programs_have_not_begun_cuda_is_closed_until_they_do() {
     let mut node = Node::new("");
     let mut program = node.start_without_cuda();
-    let cuda = Cuda::new(true);
+    let cuda = cuda();
     let closed = cuda.capability(&node.facts());
     assert!(
         closed.remedy.contains("none of its programs has begun CUDA"),

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
-use flopwatch_agent::profilers::kineto::Kineto;
-use flopwatch_agent::profilers::{AnyProfiler as _, Observed, RawFiles, Site, State};
+use flopwatch_agent::profilers::{Journaled, Observed, Profiler as _, RawFiles, Site, State, kineto};
 use flopwatch_api::profiler::{KinetoOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{ProcessId, Procfs};
@@ -25,8 +24,23 @@ use flopwatch_trace::{ReadLimits, read};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use pod::{Pod, site, torch};
+
+type Kineto = Journaled<kineto::Kineto>;
+
+/// The profiler, so many processes at some work, and a folder for their captures; none without
+/// PyTorch.
+fn rig(processes: usize, work: &str) -> Option<(Kineto, Pod, TempDir)> {
+    let pod = Pod::start(&torch()?, processes, work);
+    Some((Kineto::default(), pod, tempfile::tempdir().unwrap()))
+}
+
+/// What is collected of a pod where nothing is said of how.
+fn usual(kineto: &Kineto, pod: &Pod) -> State {
+    attach(kineto, pod, KinetoOptions::default())
+}
 
 fn attach(kineto: &Kineto, pod: &Pod, options: KinetoOptions) -> State {
     attach_to(kineto, pod.process, pod.temporary.path(), options)
@@ -41,12 +55,7 @@ fn attach_to(kineto: &Kineto, process: ProcessId, temporary: &Path, options: Kin
     let mut facts = Facts::default();
     let temporary = temporary.to_str().unwrap().to_owned();
     facts.variables.insert("TMPDIR".to_owned(), temporary);
-    let probed = Probed {
-        facts,
-        process,
-        uses_cuda: false,
-        tools: String::new(),
-    };
+    let probed = Probed::of(facts, process);
     kineto.attach(&spec, &probed, None).unwrap()
 }
 
@@ -89,8 +98,8 @@ fn processes(capture: &Capture) -> BTreeSet<u32> {
 
 #[test]
 fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, pod, _) = rig;
     // The first one is of a program that still warms up.
     pod.tells_steps(3);
     let without = pod.longest_step();
@@ -126,8 +135,8 @@ fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
 
 #[test]
 fn a_request_that_the_library_counts_as_failed_leaves_no_answer_for_the_next_capture() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, pod, _) = rig;
     // It tries for 10.23 s, each time after twice the pause: the last one, from 5.1 s on, ends in a
     // try that it counts as failed. Nothing tells of the pauses, so this waits until the middle of
     // the last one.
@@ -136,18 +145,17 @@ fn a_request_that_the_library_counts_as_failed_leaves_no_answer_for_the_next_cap
     for round in ["first", "second"] {
         let folder = tempfile::tempdir().unwrap();
         let site = pod.site(round, folder.path(), 1);
-        capture(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+        capture(&kineto, &site, usual(&kineto, &pod)).unwrap();
         assert!(events(&held(folder.path()), Category::CpuOp) > 50, "{round}");
     }
 }
 
 #[test]
 fn eight_processes_become_one_timeline() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 8, "plain"));
-    let folder = tempfile::tempdir().unwrap();
+    let Some(rig) = rig(8, "plain") else { return };
+    let (kineto, pod, folder) = rig;
     let site = pod.site("eight", folder.path(), 1);
-    capture(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    capture(&kineto, &site, usual(&kineto, &pod)).unwrap();
     let held = held(folder.path());
     // On a busy machine the library may hear of a window too late; the timeline says so.
     let missing: u64 = held
@@ -199,11 +207,10 @@ fn iterations_are_counted_by_the_program() {
 
 #[test]
 fn a_capture_that_is_discarded_or_whose_program_ends_leaves_nothing_behind() {
-    let Some(python) = torch() else { return };
-    let (kineto, mut pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    let folder = tempfile::tempdir().unwrap();
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, mut pod, folder) = rig;
     let site = pod.site("discarded", folder.path(), 60);
-    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    let state = start(&kineto, &site, usual(&kineto, &pod)).unwrap();
     assert_eq!(pod.left(), ["flopwatch-discarded"]);
     assert_eq!(kineto.observe(Some(&site), &state).unwrap(), Observed::Collecting);
     // The agent that comes next knows nothing but the journal.
@@ -217,17 +224,14 @@ fn a_capture_that_is_discarded_or_whose_program_ends_leaves_nothing_behind() {
 
     let site = pod.site("ended", folder.path(), 60);
     pod.end();
-    let failure = kineto
-        .prepare(&site, attach(&kineto, &pod, KinetoOptions::default()))
-        .unwrap_err();
+    let failure = kineto.prepare(&site, usual(&kineto, &pod)).unwrap_err();
     assert_eq!(failure.reason, CaptureReason::TargetNotRunning, "{}", failure.message);
 }
 
 #[test]
 fn a_window_that_was_given_up_is_waited_for_by_the_next_capture_or_told_as_the_reason() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    let folder = tempfile::tempdir().unwrap();
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, pod, folder) = rig;
     let recorded = |kineto: &Kineto, name: &str, state: State| {
         let folder = tempfile::tempdir().unwrap();
         capture(kineto, &pod.site(name, folder.path(), 1), state).unwrap();
@@ -235,27 +239,23 @@ fn a_window_that_was_given_up_is_waited_for_by_the_next_capture_or_told_as_the_r
     };
     // Longer than the time before a window: the process asks for nothing until it has ended.
     let site = pod.site("given-up", folder.path(), 10);
-    start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    start(&kineto, &site, usual(&kineto, &pod)).unwrap();
     kineto.discard(&site);
-    recorded(
-        &kineto,
-        "after-one-given-up",
-        attach(&kineto, &pod, KinetoOptions::default()),
-    );
+    recorded(&kineto, "after-one-given-up", usual(&kineto, &pod));
 
     let site = pod.site("killed", folder.path(), 10);
-    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    let state = start(&kineto, &site, usual(&kineto, &pod)).unwrap();
     drop(kineto);
     let kineto = Kineto::default();
-    let anew = attach(&kineto, &pod, KinetoOptions::default());
+    let anew = usual(&kineto, &pod);
     // The same capture: the folder of its first window is there, and that window's trace comes into
     // it.
     recorded(&kineto, "killed", kineto.follow(&state, anew).unwrap());
 
     let site = pod.site("long", folder.path(), 60);
-    start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    start(&kineto, &site, usual(&kineto, &pod)).unwrap();
     kineto.discard(&site);
-    let state = attach(&kineto, &pod, KinetoOptions::default());
+    let state = usual(&kineto, &pod);
     let failure = kineto.prepare(&pod.site("next", folder.path(), 1), state).unwrap_err();
     assert_eq!(failure.reason, CaptureReason::ContainerBusy, "{}", failure.message);
     let left = failure.message.split_once("record for ").unwrap().1;
@@ -265,34 +265,30 @@ fn a_window_that_was_given_up_is_waited_for_by_the_next_capture_or_told_as_the_r
 
 #[test]
 fn a_program_that_could_not_ask_in_time_is_recorded_by_a_second_start() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    let folder = tempfile::tempdir().unwrap();
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, pod, folder) = rig;
     let site = pod.site("held-up", folder.path(), 1);
     let signal = |signal| {
         kill(Pid::from_raw(pod.process.pid), signal).unwrap();
     };
     signal(Signal::SIGSTOP);
-    let failure = kineto
-        .prepare(&site, attach(&kineto, &pod, KinetoOptions::default()))
-        .unwrap_err();
+    let failure = kineto.prepare(&site, usual(&kineto, &pod)).unwrap_err();
     signal(Signal::SIGCONT);
     assert_eq!(failure.reason, CaptureReason::AttachFailed, "{}", failure.message);
     assert!(kineto.starts_again(&site));
     kineto.discard(&site);
     assert!(!kineto.starts_again(&site), "what was discarded has nothing to start");
-    capture(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    capture(&kineto, &site, usual(&kineto, &pod)).unwrap();
     assert!(events(&held(folder.path()), Category::CpuOp) > 50);
     assert!(!kineto.starts_again(&site), "a process was told");
 }
 
 #[test]
 fn a_program_that_ends_in_the_window_is_told_with_its_reason() {
-    let Some(python) = torch() else { return };
-    let (kineto, mut pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    let folder = tempfile::tempdir().unwrap();
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, mut pod, folder) = rig;
     let site = pod.site("ended", folder.path(), 30);
-    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    let state = start(&kineto, &site, usual(&kineto, &pod)).unwrap();
     pod.end();
     let failure = kineto.stop(&site, &state, &|| true).unwrap_err();
     assert_eq!(failure.reason, CaptureReason::TargetNotRunning, "{}", failure.message);
@@ -327,12 +323,11 @@ impl Drop for SmallDisk<'_> {
 
 #[test]
 fn a_program_whose_disk_is_full_is_not_waited_for_and_the_reason_names_the_disk() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    let folder = tempfile::tempdir().unwrap();
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, pod, folder) = rig;
     let disk = SmallDisk::at(pod.temporary.path());
     let site = pod.site("full", folder.path(), 2);
-    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    let state = start(&kineto, &site, usual(&kineto, &pod)).unwrap();
     disk.fill();
     let begin = Instant::now();
     let failure = kineto.stop(&site, &state, &|| true).unwrap_err();
@@ -346,8 +341,7 @@ fn a_program_whose_disk_is_full_is_not_waited_for_and_the_reason_names_the_disk(
 
     let mut site = pod.site("small", folder.path(), 2);
     site.limits.floor.bytes = 1 << 30;
-    let state = attach(&kineto, &pod, KinetoOptions::default());
-    let failure = kineto.prepare(&site, state).unwrap_err();
+    let failure = kineto.prepare(&site, usual(&kineto, &pod)).unwrap_err();
     assert_eq!(failure.reason, CaptureReason::DiskSpace, "{}", failure.message);
     assert!(failure.message.contains(temporary), "{}", failure.message);
     assert!(Procfs::default().is_alive(pod.process));
@@ -355,10 +349,9 @@ fn a_program_whose_disk_is_full_is_not_waited_for_and_the_reason_names_the_disk(
 
 #[test]
 fn a_window_is_as_long_as_its_events_have_memory_and_says_why_it_is_no_longer() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "busy"));
+    let Some(rig) = rig(1, "busy") else { return };
+    let (kineto, pod, folder) = rig;
     pod.tells_steps(1);
-    let folder = tempfile::tempdir().unwrap();
     let mut site = pod.site("shortened", folder.path(), 60);
     let processes = site.containers.processes(&site.container_id);
     assert_eq!(processes, [pod.process], "whose time is counted");
@@ -369,7 +362,7 @@ fn a_window_is_as_long_as_its_events_have_memory_and_says_why_it_is_no_longer() 
     let mut bounds = [384_u64 << 20, 2 << 30].into_iter();
     let state = loop {
         site.limits.window_memory_bytes = bounds.next().expect("the window fits one of the bounds");
-        match start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())) {
+        match start(&kineto, &site, usual(&kineto, &pod)) {
             Ok(state) => break state,
             Err(refused) => assert_eq!(refused.reason, CaptureReason::OverBudget, "{refused}"),
         }
@@ -398,14 +391,12 @@ fn a_window_is_as_long_as_its_events_have_memory_and_says_why_it_is_no_longer() 
 
 #[test]
 fn a_window_without_memory_is_refused_before_anybody_is_told() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    let folder = tempfile::tempdir().unwrap();
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, pod, folder) = rig;
     let mut site = pod.site("refused", folder.path(), 10);
     site.limits.window_memory_bytes = 16 << 20;
     let begin = Instant::now();
-    let state = attach(&kineto, &pod, KinetoOptions::default());
-    let failure = kineto.prepare(&site, state).unwrap_err();
+    let failure = kineto.prepare(&site, usual(&kineto, &pod)).unwrap_err();
     assert_eq!(failure.reason, CaptureReason::OverBudget, "{}", failure.message);
     assert!(failure.message.contains("16 MiB"), "{}", failure.message);
     assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
@@ -415,16 +406,15 @@ fn a_window_without_memory_is_refused_before_anybody_is_told() {
 
 #[test]
 fn a_window_is_as_long_as_its_pod_has_room_for_traces() {
-    let Some(python) = torch() else { return };
-    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let Some(rig) = rig(1, "plain") else { return };
+    let (kineto, pod, folder) = rig;
     pod.tells_steps(1);
-    let folder = tempfile::tempdir().unwrap();
     let mut site = pod.site("tight", folder.path(), 60);
     // A third of it is the bound: some seconds of the program, and more than the shortest window of
     // one that is taken for 16 times as quick, since it waited for a busy machine's processors.
     let room = 64 << 20;
     site.pod_room = Some(room);
-    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    let state = start(&kineto, &site, usual(&kineto, &pod)).unwrap();
     let shortened = kineto.shortened(&state).unwrap().unwrap();
     kineto.stop(&site, &state, &|| true).unwrap();
     let taken = std::fs::metadata(folder.path().join("capture.tar")).unwrap().len();

@@ -1,7 +1,7 @@
 //! A container that is nothing but its processes, for profilers that a test drives itself.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,14 +14,25 @@ use flopwatch_pipeline::disk::Floor;
 use flopwatch_pipeline::failure::Failure;
 use futures::future::BoxFuture;
 
-/// The processes of the one container: those that were added.
+/// The processes of the one container: those that were added, and those of a PID namespace.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Processes(Arc<Mutex<BTreeSet<i32>>>);
+pub(crate) struct Processes {
+    added: Arc<Mutex<BTreeSet<i32>>>,
+    namespace: Option<PathBuf>,
+}
 
 impl Processes {
+    /// Those of the PID namespace of a process.
+    pub(crate) fn beside(process: ProcessId) -> Self {
+        Self {
+            namespace: namespace(process.pid),
+            ..Self::default()
+        }
+    }
+
     /// A process of the container has started.
     pub(crate) fn add(&self, pid: i32) {
-        self.0.lock().unwrap().insert(pid);
+        self.added.lock().unwrap().insert(pid);
     }
 
     /// What a profiler is given of a capture in that folder, which reaches the container through
@@ -45,6 +56,10 @@ impl Processes {
     }
 }
 
+fn namespace(pid: i32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
+}
+
 impl Containers for Processes {
     fn probe<'a>(&'a self, _: &'a str, _: bool) -> BoxFuture<'a, Result<Probed, Failure>> {
         unreachable!("the test says itself what a probe would find")
@@ -63,7 +78,8 @@ impl Containers for Processes {
     }
 
     fn includes(&self, _: &str, pid: i32) -> bool {
-        self.0.lock().unwrap().contains(&pid)
+        let is_beside = self.namespace.is_some() && self.namespace == namespace(pid);
+        is_beside || self.added.lock().unwrap().contains(&pid)
     }
 
     fn collector(&self, _: &str, _: ProcessId) -> Arc<dyn Collector> {

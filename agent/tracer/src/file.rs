@@ -116,6 +116,8 @@ struct Trace;
 impl Kind for Trace {
     type Identity = [u8; IDENTITY_BYTES];
 
+    const EMPTY: Self::Identity = [0; IDENTITY_BYTES];
+
     fn made(&self) -> Option<(usize, Self::Identity)> {
         let bytes = wanted_bytes();
         Some((bytes, identity(u64::try_from(bytes).ok()?)))

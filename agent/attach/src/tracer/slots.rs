@@ -1,7 +1,6 @@
 //! The slots of the processes that share a tracer's file, read without ordering anything.
 
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -55,18 +54,15 @@ impl Slots {
 
 /// What the slots of the file hold now; fails where it is none of a tracer, or was cut.
 pub(super) fn slots(path: &Path, file: &File) -> Result<Slots, Error> {
-    let open = |source: io::Error| Error::Open {
-        path: path.to_owned(),
-        source,
-    };
+    let open = || Error::open(path);
     let mut begin = [0; IDENTITY_BYTES];
-    let length = file.metadata().map_err(open)?.len();
+    let length = file.metadata().map_err(open())?.len();
     if file.read_exact_at(&mut begin, 0).is_err() || Layout::of_file(&begin, length).is_none() {
         return Err(Error::NotATrace(path.to_owned()));
     }
     let mut bytes = vec![0; NAMES_AT - HEADER_BYTES];
     let at = u64::try_from(HEADER_BYTES).unwrap_or(u64::MAX);
-    file.read_exact_at(&mut bytes, at).map_err(open)?;
+    file.read_exact_at(&mut bytes, at).map_err(open())?;
     Ok(Slots(bytes))
 }
 

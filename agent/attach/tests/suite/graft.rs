@@ -18,12 +18,20 @@ mod ranges;
 mod starts;
 mod windows;
 
+use std::time::Duration;
+
 use container::{Container, Rig};
-use flopwatch_attach::graft::{LauncherState, Target};
-use flopwatch_attach::nsys::LaunchOptions;
+use flopwatch_attach::graft::{Bounds, LauncherState, Target};
+use flopwatch_attach::nsys::{Collection, LaunchOptions};
 use flopwatch_attach::process::Procfs;
 
 const SESSION: &str = "fw-test";
+/// Bounds that no collection of the tests comes to.
+const LOOSE: Bounds = Bounds {
+    limit: Duration::from_mins(1),
+    max_bytes: 1 << 30,
+    min_free_bytes: 0,
+};
 
 fn options() -> LaunchOptions {
     LaunchOptions {
@@ -42,6 +50,22 @@ fn graft(rig: &Rig, container: &Container) -> (Target, LauncherState) {
     // From outside: a workload that ends at once takes the way into its container along.
     let state = serde_json::from_str(&container.state()).unwrap();
     (target, state)
+}
+
+/// The same, which must come to a session.
+#[track_caller]
+fn grafted(rig: &Rig, container: &Container) -> Target {
+    let (target, state) = graft(rig, container);
+    assert!(state.grafted, "{state:?}");
+    target
+}
+
+/// Starts a collection within those bounds.
+#[track_caller]
+fn collect(target: &Target, name: &str) {
+    target
+        .start_collection(SESSION, name, &Collection::default(), LOOSE)
+        .unwrap();
 }
 
 fn members(init: i32) -> Vec<i32> {

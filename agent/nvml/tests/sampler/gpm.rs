@@ -8,7 +8,7 @@ use flopwatch_nvml::{
 };
 use serde_json::{Value, json};
 
-use crate::rig::{eventually, gpu, in_own_process, own_pid, recorded, registered, scrape, wait};
+use crate::rig::{eventually, gpu, in_own_process, own_pid, recorded, registered, scrape, shows, wait};
 
 const GPM: [&str; 11] = [
     "SM_UTIL",
@@ -64,8 +64,7 @@ fn two_samples_give_every_metric_in_base_units() {
             .map(|(name, value)| (name.to_owned(), json!(value)))
             .collect();
         rig.set(&json!({"version": 1, "devices": [hopper(&Value::Object(gpm))]}));
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
+        let (_sampler, registry) = rig.registered();
         let device = r#"{attribution="device",gpu="0",model="Rig GPU",uuid="GPU-1"}"#;
         let expected = [
             format!("flopwatch_gpu_sm_activity_ratio{device} 0.01"),
@@ -96,9 +95,7 @@ fn the_first_sample_gives_nothing_and_the_second_the_time_between() {
             // The next sample for /metrics is 10 s away.
             let sampler = Sampler::open(rig.options(Duration::from_secs(10))).unwrap();
             let registry = registered(&sampler);
-            eventually("the first sample", || {
-                scrape(&registry).contains("flopwatch_gpu_power_watts")
-            });
+            shows(&registry, "flopwatch_gpu_power_watts", "the first sample");
             assert!(!scrape(&registry).contains("sm_activity"));
             rig.set(&json!({"version": 1, "devices": [hopper(&json!({"SM_UTIL": 60}))]}));
             wait(150);
@@ -118,8 +115,7 @@ fn a_quick_recording_takes_every_nth_sample_and_frees_each() {
     in_own_process("gpm::a_quick_recording_takes_every_nth_sample_and_frees_each", |rig| {
         // One sample is held while the next is taken: a third would be a leak.
         rig.set(&json!({"version": 1, "gpm_samples": 2, "devices": [hopper(&json!({"SM_UTIL": 50}))]}));
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
+        let (sampler, registry) = rig.registered();
         let recording = record(&sampler, 10);
         wait(1500);
         let recording = recording.stop();
@@ -143,8 +139,7 @@ fn a_gpu_without_gpm_is_asked_once() {
     in_own_process("gpm::a_gpu_without_gpm_is_asked_once", |rig| {
         let older = json!({"version": 1, "devices": [gpu(&json!([{"pid": own_pid()}]))]});
         rig.set(&older);
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
+        let (sampler, registry) = rig.registered();
         recorded(&sampler);
         // Whoever asked again would be told that the GPU is lost.
         let mut trap = older;
@@ -166,8 +161,7 @@ fn a_driver_that_refuses_is_asked_once() {
         let mut refusing = json!({"version": 1, "devices": [hopper(&json!({"SM_UTIL": 50}))]});
         refusing["errors"] = json!({"nvmlGpmSampleGet": "NO_PERMISSION"});
         rig.set(&refusing);
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
+        let (sampler, registry) = rig.registered();
         let recording = record(&sampler, 50);
         wait(500);
         let recording = recording.stop();
@@ -189,12 +183,9 @@ fn a_gpu_that_is_lost_between_two_samples_gives_no_value_and_begins_anew() {
         |rig| {
             let well = json!({"version": 1, "gpm_samples": 2, "devices": [hopper(&json!({"SM_UTIL": 50}))]});
             rig.set(&well);
-            let sampler = rig.sampler();
-            let registry = registered(&sampler);
+            let (sampler, registry) = rig.registered();
             let recording = record(&sampler, 50);
-            eventually("a value", || {
-                scrape(&registry).contains("flopwatch_gpu_sm_activity_ratio{")
-            });
+            shows(&registry, "flopwatch_gpu_sm_activity_ratio{", "a value");
             let mut ill = well.clone();
             ill["errors"] = json!({"nvmlGpmSampleGet": "GPU_IS_LOST"});
             rig.set(&ill);
@@ -203,9 +194,7 @@ fn a_gpu_that_is_lost_between_two_samples_gives_no_value_and_begins_anew() {
                 text.contains("flopwatch_nvml_up 0") && !text.contains("sm_activity")
             });
             rig.set(&well);
-            eventually("a value again", || {
-                scrape(&registry).contains("flopwatch_gpu_sm_activity_ratio{")
-            });
+            shows(&registry, "flopwatch_gpu_sm_activity_ratio{", "a value again");
             let recording = recording.stop();
             assert!(recording.errors[&Reason::GpuLost] >= 1, "{:?}", recording.errors);
         },

@@ -25,15 +25,14 @@ use flopwatch_nvml::{
 };
 use serde_json::json;
 
-use rig::{eventually, everybody, gpu, in_own_process, own_pid, recorded, registered, scrape, wait};
+use rig::{eventually, everybody, gpu, in_own_process, own_pid, recorded, scrape, shows, wait};
 
 #[test]
 fn a_scrape_shows_devices_and_pods_in_base_units_and_no_pid() {
     in_own_process("a_scrape_shows_devices_and_pods_in_base_units_and_no_pid", |rig| {
         let processes = json!([{"pid": own_pid(), "memory_used_bytes": 200, "sm_utilization_percent": 30}]);
         rig.set(&json!({"version": 1, "devices": [gpu(&processes)]}));
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
+        let (_sampler, registry) = rig.registered();
         let device = r#"{attribution="device",gpu="0",model="Rig GPU",uuid="GPU-1"}"#;
         let container = r#"{attribution="process",container="main",gpu="0",model="Rig GPU",namespace="team",pod="train",uuid="GPU-1"}"#;
         let expected = [
@@ -78,10 +77,9 @@ fn a_pods_series_go_with_its_process() {
         let program = directory.path().join("fw-gpu-job");
         std::fs::copy("/bin/sleep", &program).unwrap();
         rig.set(&json!({"version": 1, "devices": [gpu(&json!([{"comm": "fw-gpu-job", "memory_used_bytes": 7}]))]}));
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
+        let (_sampler, registry) = rig.registered();
         let series = "flopwatch_gpu_process_memory_used_bytes{";
-        eventually("the first sample", || scrape(&registry).contains("flopwatch_nvml_up 1"));
+        shows(&registry, "flopwatch_nvml_up 1", "the first sample");
         assert!(!scrape(&registry).contains(series));
 
         let mut job = Command::new(&program).arg("60").spawn().unwrap();
@@ -103,8 +101,7 @@ fn a_partition_has_its_own_memory_and_processes() {
             "processes": [{"pid": own_pid(), "memory_used_bytes": 50}],
         }]);
         rig.set(&json!({"version": 1, "devices": [whole]}));
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
+        let (sampler, registry) = rig.registered();
         let partition = r#"{attribution="partition",gpu="0",model="Rig GPU MIG 1g",uuid="MIG-1"}"#;
         eventually("the partition's memory", || {
             scrape(&registry).contains(&format!("flopwatch_gpu_memory_used_bytes{partition} 60"))
@@ -216,8 +213,7 @@ fn a_lost_gpu_ends_its_series_and_comes_back() {
     in_own_process("a_lost_gpu_ends_its_series_and_comes_back", |rig| {
         let well = json!({"version": 1, "devices": [gpu(&json!([{"pid": own_pid(), "memory_used_bytes": 1}]))]});
         rig.set(&well);
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
+        let (sampler, registry) = rig.registered();
         let request = SubscriptionRequest {
             devices: DeviceSelection::All,
             ..SubscriptionRequest::new(Duration::from_millis(50), Arc::new(|_| false))
@@ -233,9 +229,7 @@ fn a_lost_gpu_ends_its_series_and_comes_back() {
             text.contains("flopwatch_nvml_up 0") && !text.contains("flopwatch_gpu_")
         });
         rig.set(&well);
-        eventually("the series again", || {
-            scrape(&registry).contains("flopwatch_gpu_power_watts")
-        });
+        shows(&registry, "flopwatch_gpu_power_watts", "the series again");
         let text = scrape(&registry);
         let value = |series: &str| -> u64 {
             let line = text.lines().find(|line| line.starts_with(series)).unwrap();
@@ -269,9 +263,8 @@ fn a_gpu_that_is_gone_leaves_the_others() {
         second["uuid"] = json!("GPU-2");
         let both = json!({"version": 1, "devices": [gpu(&json!([])), second]});
         rig.set(&both);
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
-        eventually("both", || scrape(&registry).contains("GPU-2"));
+        let (_sampler, registry) = rig.registered();
+        shows(&registry, "GPU-2", "both");
         rig.set(&json!({"version": 1, "devices": [gpu(&json!([]))]}));
         eventually("one", || {
             let text = scrape(&registry);
@@ -318,9 +311,8 @@ fn a_machine_without_nvml_hears_why() {
 
         // A driver without a GPU is a driver.
         rig.set(&json!({"version": 1, "devices": []}));
-        let sampler = rig.sampler();
-        let registry = registered(&sampler);
-        eventually("up", || scrape(&registry).contains("flopwatch_nvml_up 1"));
+        let (_sampler, registry) = rig.registered();
+        shows(&registry, "flopwatch_nvml_up 1", "up");
     });
 }
 

@@ -39,6 +39,13 @@ impl Rig {
     pub(crate) fn sampler(&self) -> Sampler {
         Sampler::open(self.options(Duration::from_millis(50))).unwrap()
     }
+
+    /// The same, and where its series are.
+    pub(crate) fn registered(&self) -> (Sampler, Registry) {
+        let sampler = self.sampler();
+        let registry = registered(&sampler);
+        (sampler, registry)
+    }
 }
 
 /// Runs `body` in a process whose environment names a state file.
@@ -100,6 +107,12 @@ pub(crate) fn registered(sampler: &Sampler) -> Registry {
     let registry = Registry::new();
     registry.register(Box::new(sampler.collector().unwrap())).unwrap();
     registry
+}
+
+/// Waits until a scrape has that in it.
+#[track_caller]
+pub(crate) fn shows(registry: &Registry, text: &str, what: &str) {
+    eventually(what, || scrape(registry).contains(text));
 }
 
 #[track_caller]

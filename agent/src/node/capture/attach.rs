@@ -93,7 +93,7 @@ pub(super) fn pick(
 ) -> Result<Attached, Failure> {
     fleet_row::identify(cx);
     let spec = &cx.capture.spec;
-    let candidate = |profiler: &Arc<dyn AnyProfiler>| {
+    let candidate = |profiler: &Arc<AnyProfiler>| {
         let state = profiler.attach(&spec.profiler, probed, pod)?;
         Ok(Candidate {
             profiler: Arc::clone(profiler),

@@ -108,7 +108,7 @@ impl<'a> Context<'a> {
     }
 
     /// The profiler that the capture was attached with.
-    pub(super) fn profiler(&self, attached: &Attached) -> Result<Arc<dyn AnyProfiler>, Failure> {
+    pub(super) fn profiler(&self, attached: &Attached) -> Result<Arc<AnyProfiler>, Failure> {
         self.node.profilers.of_capture(attached.profiler.type_).cloned()
     }
 
@@ -142,7 +142,7 @@ impl<'a> Context<'a> {
         &self,
         attached: &Attached,
         reason: CaptureReason,
-        work: impl FnOnce(&dyn AnyProfiler, &Site, &State) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&AnyProfiler, &Site, &State) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
         let state = attached.profiler.clone();

@@ -101,7 +101,7 @@ async fn publish_raw(cx: &Context<'_>, reason: CaptureReason) -> Result<Option<M
 /// what those were to read.
 async fn recorded(
     cx: &Context<'_>,
-    profiler: &dyn AnyProfiler,
+    profiler: &AnyProfiler,
     attached: &Attached,
     raw: &RawFiles,
     reason: CaptureReason,

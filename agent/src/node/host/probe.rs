@@ -164,7 +164,6 @@ fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Ag
     // this version anyway.
     let names: Vec<_> = own.profilers.variables().into_iter().collect();
     let variables = procfs.variables(process, &names).unwrap_or_default();
-    let uses_cuda = mapped.cuda;
     let facts = Facts {
         preparation: prepared.how,
         detail: prepared.detail,
@@ -180,10 +179,8 @@ fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Ag
         outdated: own.nsys_versions.outdated(),
     };
     Ok(Probed {
-        facts,
-        process,
-        uses_cuda,
         tools: prepared.tools,
+        ..Probed::of(facts, process)
     })
 }
 

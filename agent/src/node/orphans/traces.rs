@@ -58,7 +58,9 @@ fn remove(procfs: &Procfs, process: ProcessId, is_orphan: &impl Fn(&str) -> bool
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::process::{Child, Command};
+
+    use tempfile::TempDir;
 
     use super::*;
 
@@ -66,16 +68,18 @@ mod tests {
     const AT_WORK: &str = "0a1b2c3d-0000-0000-0000-000000000002";
     const OF_ANOTHER_NODE: &str = "0a1b2c3d-0000-0000-0000-000000000003";
 
+    /// A folder for temporary files, and a program that has it, with its process.
+    fn program() -> (TempDir, Child, ProcessId) {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut sleep = Command::new("sleep");
+        let program = sleep.arg("60").env("TMPDIR", temporary.path()).spawn().unwrap();
+        let pid = i32::try_from(program.id()).unwrap();
+        (temporary, program, Procfs::default().identify(pid).unwrap())
+    }
+
     #[test]
     fn nothing_of_the_workloads_goes_nor_of_another_nodes_captures() {
-        let temporary = tempfile::tempdir().unwrap();
-        let mut program = Command::new("sleep")
-            .arg("60")
-            .env("TMPDIR", temporary.path())
-            .spawn()
-            .unwrap();
-        let procfs = Procfs::default();
-        let process = procfs.identify(i32::try_from(program.id()).unwrap()).unwrap();
+        let (temporary, mut program, process) = program();
         let captures = [ORPHAN, AT_WORK, OF_ANOTHER_NODE].map(folder_name);
         let names = captures.iter().map(String::as_str);
         for name in names.chain(["flopwatch-results", "flopwatch-serve-Ab12Cd", "other"]) {
@@ -83,7 +87,7 @@ mod tests {
             std::fs::write(temporary.path().join(name).join("x"), "{").unwrap();
         }
         // This node knows the first two.
-        sweep_container(&procfs, &Gate::default(), "id", process, |capture| {
+        sweep_container(&Procfs::default(), &Gate::default(), "id", process, |capture| {
             [ORPHAN, AT_WORK].contains(&capture) && capture != AT_WORK
         });
         let entries = std::fs::read_dir(temporary.path()).unwrap();
@@ -109,19 +113,12 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_removed_keeps_no_other() {
-        let temporary = tempfile::tempdir().unwrap();
-        let mut program = Command::new("sleep")
-            .arg("60")
-            .env("TMPDIR", temporary.path())
-            .spawn()
-            .unwrap();
-        let procfs = Procfs::default();
-        let process = procfs.identify(i32::try_from(program.id()).unwrap()).unwrap();
+        let (temporary, mut program, process) = program();
         // What a service of JAX leaves is deeper, and is removed with its capture.
         for name in [format!("{}/deep/er", folder_name(AT_WORK)), folder_name(ORPHAN)] {
             std::fs::create_dir_all(temporary.path().join(name)).unwrap();
         }
-        sweep_container(&procfs, &Gate::default(), "id", process, |_| true);
+        sweep_container(&Procfs::default(), &Gate::default(), "id", process, |_| true);
         assert!(!temporary.path().join(folder_name(ORPHAN)).exists());
         assert!(temporary.path().join(folder_name(AT_WORK)).exists());
         program.kill().unwrap();

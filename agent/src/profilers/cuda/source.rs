@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::probe::{self, Look};
 use super::{PROGRAM_MEMORY, driver};
 use crate::profilers::facts::Facts;
+use crate::profilers::profiler::holds;
 use crate::profilers::recorder;
 
 /// What the journal keeps of a collection.
@@ -73,25 +74,23 @@ impl CudaSource {
 
     /// Fails where it does not record what the session asks for.
     pub(super) fn covers(&self, spec: &ProfilerSpec, require: &[Category]) -> Result<(), Failure> {
-        let unavailable = |message: String| Err(Failure::new(CaptureReason::ProfilerUnavailable, message));
         let unfit = unfit(spec);
         if !unfit.is_empty() {
-            return unavailable(format!(
+            let message = format!(
                 "the CUDA tracer has no {} as the session asks for it: take it out of spec.profiler.nsys, or use Nsys",
                 names(unfit.into_iter())
-            ));
+            );
+            return Err(Failure::new(CaptureReason::ProfilerUnavailable, message));
         }
         let records = self.records();
-        let missing = require.iter().filter(|category| !records.contains(category));
-        let missing: Vec<_> = missing.map(|category| category.name()).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        unavailable(format!(
-            "a timeline of the CUDA tracer holds no events of {} as the session asks for it: take them out of spec.require, name \
-             their kinds in spec.profiler.cuda.kinds, give the pod a flight recorder for nvtx_range, or use another profiler",
-            names(missing.into_iter())
-        ))
+        let is_recorded = |category: &Category| records.contains(category);
+        holds(require, is_recorded, |missing| {
+            format!(
+                "a timeline of the CUDA tracer holds no events of {missing} as the session asks for it: take them out of \
+                 spec.require, name their kinds in spec.profiler.cuda.kinds, give the pod a flight recorder for nvtx_range, or \
+                 use another profiler"
+            )
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::usage::memory::{MemoryUsage, of_node};
-use flopwatch_pipeline::disk::Short;
+use flopwatch_pipeline::disk::size;
 use flopwatch_pipeline::failure::Failure;
 
 use super::Collection;
@@ -29,9 +29,9 @@ impl Room {
         let place = TraceDirectory::of(gate, site, collection, CaptureReason::AttachFailed);
         let (volume, traces_in_memory) = place.inspect(|folder| Ok((folder.volume()?, folder.is_in_memory()?)))?;
         let above = site.limits.floor.above(volume).map_err(|short| {
-            let Short { free, floor } = short;
+            let (free, floor) = (size(short.free), size(short.floor));
             let message = format!(
-                "the disk of {} in the container has {free} bytes free and the agent must leave {floor} (--min-free-bytes, \
+                "the disk of {} in the container has {free} free and the agent must leave {floor} (--min-free-bytes, \
                  --min-free-percent): free some space there, or set TMPDIR of the program to a larger volume",
                 collection.temporary
             );

@@ -5,6 +5,8 @@ use std::io::Write;
 use flopwatch_attach::graft::{GraftError, Target};
 use flopwatch_attach::rootfs::Volume;
 
+use crate::profilers::nsys::collector::Progress;
+
 /// A program that its profiler started, in one container. Every call may block, but is bounded.
 pub trait Launched: Send + Sync {
     /// Room of the volume that the profiler writes to.
@@ -25,14 +27,13 @@ pub trait Launched: Send + Sync {
     /// Bytes of a file that the profiler wrote; none where there is no such file.
     fn written_bytes(&self, name: &str) -> Result<Option<u64>, GraftError>;
 
-    /// Copies such a file out, at most `limit` bytes; `progress` is told the bytes so far and may
-    /// return false to stop.
+    /// Copies such a file out, at most `limit` bytes.
     fn copy_written(
         &self,
         name: &str,
         to: &mut dyn Write,
         limit: u64,
-        progress: &mut dyn FnMut(u64) -> bool,
+        progress: Progress<'_'>,
     ) -> Result<u64, GraftError>;
 
     /// Removes such files and lets the container end. Safe to run twice.
@@ -69,7 +70,7 @@ impl Launched for Target {
         name: &str,
         to: &mut dyn Write,
         limit: u64,
-        progress: &mut dyn FnMut(u64) -> bool,
+        progress: Progress<'_'>,
     ) -> Result<u64, GraftError> {
         Self::copy_written(self, name, to, limit, progress)
     }

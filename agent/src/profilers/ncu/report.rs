@@ -9,8 +9,6 @@ use flopwatch_api::pod;
 use flopwatch_api::preparation::{NCU_LOG, NCU_OPTIONS_ANNOTATION};
 use flopwatch_api::profiler::NcuOptions;
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_attach::graft::GraftError;
-use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_pipeline::failure::{Failure, chain};
 use k8s_openapi::api::core::v1::Pod;
 use tracing::{debug, warn};
@@ -19,6 +17,8 @@ use super::launched::Launched;
 use super::words;
 use crate::bound::Bound;
 use crate::profilers::Site;
+use crate::profilers::nsys::collector::Progress;
+use crate::profilers::profiler::take_out;
 
 /// How long the program may take to end, and the profiler to write its report after that.
 const REPORT_TIMEOUT: Duration = Duration::from_mins(2);
@@ -26,8 +26,6 @@ const REPORT_TIMEOUT: Duration = Duration::from_mins(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of the profiler's own log that are read.
 const LOG_BYTES: u64 = 64 << 10;
-/// Bytes between two looks whether a copy goes on.
-const BYTES_BETWEEN_CHECKS: u64 = 16 << 20;
 
 /// The way to the program of a site's container.
 pub(super) fn launched(site: &Site) -> Arc<dyn Launched> {
@@ -47,7 +45,7 @@ pub(super) fn options(pod: &Pod) -> NcuOptions {
 pub(super) fn start(site: &Site) -> Result<(), Failure> {
     let launched = launched(site);
     bound(site, launched.as_ref())?.check()?;
-    launched.begin().map_err(attach_failure)
+    launched.begin().map_err(Failure::because(CaptureReason::AttachFailed))
 }
 
 /// Fails when the report outgrows what it may have.
@@ -67,7 +65,7 @@ pub(super) fn stop(site: &Site, goes_on: &dyn Fn() -> bool) -> Result<(), Failur
     await_end(launched.as_ref(), goes_on)?;
     let has_report = launched
         .written_bytes(NCU_REPORT)
-        .map_err(collection_failure)?
+        .map_err(Failure::because(CaptureReason::CollectionFailed))?
         .is_some();
     if !has_report {
         let failure = words::failure(log(launched.as_ref()).as_deref());
@@ -75,7 +73,9 @@ pub(super) fn stop(site: &Site, goes_on: &dyn Fn() -> bool) -> Result<(), Failur
         return Err(failure);
     }
     let partial = site.folder.join("report.partial");
-    copy_out(launched.as_ref(), site, &partial, goes_on)?;
+    let limit = site.limits.capture_bytes;
+    let copy = |file: &mut File, progress: Progress<'_>| launched.copy_written(NCU_REPORT, file, limit, progress);
+    take_out(&partial, goes_on, copy, too_large)?;
     std::fs::rename(&partial, site.folder.join(NCU_REPORT))
         .map_err(Failure::because(CaptureReason::CollectionFailed))?;
     let_go(launched.as_ref());
@@ -109,7 +109,9 @@ fn await_end(launched: &dyn Launched, goes_on: &dyn Fn() -> bool) -> Result<(), 
     if launched.has_ended() {
         return Ok(());
     }
-    launched.end_program().map_err(collection_failure)?;
+    launched
+        .end_program()
+        .map_err(Failure::because(CaptureReason::CollectionFailed))?;
     let deadline = Instant::now() + REPORT_TIMEOUT;
     while !launched.has_ended() {
         if Instant::now() >= deadline {
@@ -140,38 +142,10 @@ fn log(launched: &dyn Launched) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn copy_out(
-    launched: &dyn Launched,
-    site: &Site,
-    to: &std::path::Path,
-    goes_on: &dyn Fn() -> bool,
-) -> Result<(), Failure> {
-    let mut file = File::create(to).map_err(Failure::because(CaptureReason::CollectionFailed))?;
-    let mut looked_at = 0_u64;
-    let mut inspect = |copied: u64| {
-        if copied.saturating_sub(looked_at) < BYTES_BETWEEN_CHECKS {
-            return true;
-        }
-        looked_at = copied;
-        goes_on()
-    };
-    match launched.copy_written(NCU_REPORT, &mut file, site.limits.capture_bytes, &mut inspect) {
-        Ok(bytes) => {
-            debug!(bytes, "took the report out");
-            Ok(())
-        }
-        Err(GraftError::Files(RootfsError::TooLarge { limit, .. })) => Err(too_large(limit)),
-        Err(GraftError::Files(RootfsError::Stopped { .. })) => {
-            let message = "the node's disk would have less free space left than the agent must leave (--min-free-bytes, \
-                           --min-free-percent)";
-            Err(Failure::new(CaptureReason::DiskSpace, message))
-        }
-        Err(error) => Err(collection_failure(error)),
-    }
-}
-
 fn bound(site: &Site, launched: &dyn Launched) -> Result<Bound, Failure> {
-    let volume = launched.volume().map_err(attach_failure)?;
+    let volume = launched
+        .volume()
+        .map_err(Failure::because(CaptureReason::AttachFailed))?;
     let above = site
         .limits
         .floor
@@ -186,14 +160,4 @@ fn too_large(bytes: u64) -> Failure {
          (spec.profiler.ncu.launchCount) or a smaller set"
     );
     Failure::new(CaptureReason::CaptureTooLarge, message)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn attach_failure(error: GraftError) -> Failure {
-    Failure::new(CaptureReason::AttachFailed, chain(&error))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn collection_failure(error: GraftError) -> Failure {
-    Failure::new(CaptureReason::CollectionFailed, chain(&error))
 }

@@ -12,6 +12,8 @@ use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::sentence::names;
 use flopwatch_pipeline::verify::{events, held};
 
+use crate::profilers::profiler::holds;
+
 /// What a container's session traces, from the pod's annotation. One without a word that is known
 /// stands for the default. Tools that are too old for the driver trace no CUDA.
 pub fn traced_categories(annotation: Option<&str>, outdated: Option<Outdated>) -> BTreeSet<TraceCategory> {
@@ -32,28 +34,19 @@ fn named(list: &str) -> BTreeSet<TraceCategory> {
 
 /// Fails where a session that traces `traced` cannot hold what was asked for.
 pub fn covers(spec: &ProfilerSpec, require: &[Category], traced: &BTreeSet<TraceCategory>) -> Result<(), Failure> {
-    can_hold(require)?;
+    // What it never records cannot be required of it: the window would be for nothing.
+    let is_recorded = |category: &Category| TraceCategory::recording(*category).is_some();
+    holds(require, is_recorded, |never| {
+        format!(
+            "a timeline of Nsight Systems holds no events of {never}, so they cannot be required of it: take them out of \
+             spec.require"
+        )
+    })?;
     let listed = spec.nsys.iter().flat_map(|options| options.trace.iter().copied());
     let ranges = spec.nsys.iter().filter_map(|options| options.capture_range.as_ref());
     let triggers = ranges.map(|range| range.trigger.traced());
     let required = require.iter().copied().filter_map(TraceCategory::recording);
     prepared_for(&listed.chain(triggers).chain(required).collect(), traced)
-}
-
-/// What Nsight Systems never records cannot be required of it: the window would be for nothing.
-fn can_hold(require: &[Category]) -> Result<(), Failure> {
-    let required = require.iter().copied();
-    let never: Vec<_> = required
-        .filter(|category| TraceCategory::recording(*category).is_none())
-        .collect();
-    if never.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "a timeline of Nsight Systems holds no events of {}, so they cannot be required of it: take them out of spec.require",
-        names(never.into_iter().map(Category::name))
-    );
-    Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
 }
 
 fn prepared_for(wanted: &BTreeSet<TraceCategory>, traced: &BTreeSet<TraceCategory>) -> Result<(), Failure> {

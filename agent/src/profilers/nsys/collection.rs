@@ -2,7 +2,6 @@
 //! stop, and the copies of its raw captures on the node.
 
 use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,15 +9,15 @@ use flopwatch_api::artifact::{MAX_REPORTS, stream_name};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{Bounds, GraftError};
 use flopwatch_attach::nsys::{Collection, SessionState};
-use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_launcher::guard::Verdict;
 use flopwatch_launcher::raw_capture;
 use flopwatch_pipeline::failure::{Failure, chain};
 use tracing::{debug, warn};
 
-use super::collector::Collector;
+use super::collector::{Collector, Progress};
 use super::observed;
-use crate::bound::{Bound, BoundBy};
+use crate::bound::Bound;
+use crate::profilers::profiler::{NO_SPACE, take_out};
 use crate::profilers::{Observed, Site};
 
 /// Time after the window's end at which the session's supervisor stops a collection that no agent
@@ -26,14 +25,8 @@ use crate::profilers::{Observed, Site};
 const GUARD_GRACE: Duration = Duration::from_secs(30);
 /// Attempts to read the state of a session that does not answer.
 const MAX_STATE_ATTEMPTS: u32 = 3;
-/// Bytes that are copied between two calls of `goes_on`.
-const BYTES_BETWEEN_CHECKS: u64 = 16 << 20;
 /// First part of the names that agents give to raw captures in containers.
 const NAME_PREFIX: &str = "capture-";
-/// Message of the failure of a collection, or of a copy of its raw captures, that would take too
-/// much of the disk.
-const NO_SPACE: &str =
-    "the node's disk would have less free space left than the agent must leave (--min-free-bytes, --min-free-percent)";
 
 /// The name that an agent gives to a capture's raw capture in its container, without extension.
 pub(crate) fn file_name(uid: &str) -> String {
@@ -55,7 +48,9 @@ pub(super) fn collector(site: &Site) -> Arc<dyn Collector> {
 /// and the bytes that must stay free on the container's volume. Fails where the disk has fewer free
 /// bytes already, or where the bound is too small to record with.
 pub(super) fn bound(site: &Site) -> Result<(Bound, u64), Failure> {
-    let volume = collector(site).volume().map_err(attach_failure)?;
+    let volume = collector(site)
+        .volume()
+        .map_err(Failure::because(CaptureReason::AttachFailed))?;
     let limits = site.limits;
     let writable_bytes = limits
         .floor
@@ -76,7 +71,7 @@ pub(super) fn start(site: &Site, collection: &Collection, bound: Bound, min_free
     };
     collector(site)
         .start(&file_name(&site.capture), collection, bounds)
-        .map_err(attach_failure)
+        .map_err(Failure::because(CaptureReason::AttachFailed))
 }
 
 /// Fails where the session's supervisor ended the collection before its deadline.
@@ -99,7 +94,9 @@ pub(super) fn observe(site: &Site) -> Result<Observed, Failure> {
             Ok(state) => return Ok(observed(Some(&state))),
             // The container ended before it answered.
             Err(_) if !collector.is_alive() => break,
-            Err(error) if attempt == MAX_STATE_ATTEMPTS => return Err(attach_failure(error)),
+            Err(error) if attempt == MAX_STATE_ATTEMPTS => {
+                return Err(Failure::because(CaptureReason::AttachFailed)(error));
+            }
             Err(error) => warn!(error = %chain(&error), "the session does not answer, asking again"),
         }
     }
@@ -151,7 +148,9 @@ pub(super) fn stop(
     let mut copied_bytes = 0;
     // The first raw capture is copied last: where its file is in the folder, all others are too.
     for (index, path) in raw_captures.iter().enumerate().rev() {
-        copied_bytes += copy_out(collector.as_ref(), path, &partial, max_bytes, copied_bytes, goes_on)?;
+        let left_bytes = max_bytes.saturating_sub(copied_bytes);
+        let copy = |file: &mut File, progress: Progress<'_>| collector.copy_out(path, file, left_bytes, progress);
+        copied_bytes += take_out(&partial, goes_on, copy, |_| Bound::by_agent(max_bytes).outgrown())?;
         let target = site.folder.join(stream_name(index + 1));
         std::fs::rename(&partial, target).map_err(Failure::because(CaptureReason::CollectionFailed))?;
     }
@@ -188,48 +187,6 @@ pub(crate) fn clean(collector: &dyn Collector, name: &str) {
     }
 }
 
-/// Copies a raw capture to the file `target` and returns its bytes. `max_bytes` bounds all raw
-/// captures of the collection, of which `copied_bytes` are copied already. The copy is stopped once
-/// `goes_on` returns false.
-fn copy_out(
-    collector: &dyn Collector,
-    path: &Path,
-    target: &Path,
-    max_bytes: u64,
-    copied_bytes: u64,
-    goes_on: &dyn Fn() -> bool,
-) -> Result<u64, Failure> {
-    let mut file = File::create(target).map_err(Failure::because(CaptureReason::CollectionFailed))?;
-    let mut checked_bytes = 0_u64;
-    let mut continues = |bytes: u64| {
-        // `goes_on` asks the file system, which for every block would cost more than the copy.
-        if bytes.saturating_sub(checked_bytes) < BYTES_BETWEEN_CHECKS {
-            return true;
-        }
-        checked_bytes = bytes;
-        goes_on()
-    };
-    let left_bytes = max_bytes.saturating_sub(copied_bytes);
-    match collector.copy_out(path, &mut file, left_bytes, &mut continues) {
-        Ok(bytes) => {
-            debug!(bytes, "took a raw capture out");
-            Ok(bytes)
-        }
-        Err(GraftError::Files(RootfsError::TooLarge { .. })) => {
-            let (bytes, by) = (max_bytes, BoundBy::Agent);
-            Err(Bound { bytes, by }.outgrown())
-        }
-        Err(GraftError::Files(RootfsError::Stopped { .. })) => Err(Failure::new(CaptureReason::DiskSpace, NO_SPACE)),
-        Err(error) => Err(Failure::new(CaptureReason::CollectionFailed, chain(&error))),
-    }
-}
-
-/// The failure where the session could not be used before or at the start of a collection.
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn attach_failure(error: GraftError) -> Failure {
-    Failure::new(CaptureReason::AttachFailed, chain(&error))
-}
-
 /// The failure of a collection that the session's supervisor ended with `verdict`.
 fn verdict_failure(verdict: Verdict, bound: Bound) -> Failure {
     match verdict {
@@ -253,8 +210,7 @@ mod tests {
             (Verdict::NoSpace, CaptureReason::DiskSpace, "--min-free-bytes"),
             (Verdict::Malformed, CaptureReason::CollectionFailed, "supervisor"),
         ] {
-            let (bytes, by) = (7, BoundBy::Agent);
-            let failure = verdict_failure(verdict, Bound { bytes, by });
+            let failure = verdict_failure(verdict, Bound::by_agent(7));
             assert_eq!(failure.reason, reason);
             assert!(failure.message.contains(setting), "{}", failure.message);
         }

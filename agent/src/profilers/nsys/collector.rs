@@ -10,6 +10,9 @@ use flopwatch_attach::nsys::{Collection, SessionState};
 use flopwatch_attach::rootfs::Volume;
 use flopwatch_launcher::guard::Verdict;
 
+/// What a copy out of a container tells the bytes so far; false ends the copy.
+pub type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
+
 /// The profiler's session in one container. Every call may block, but is bounded.
 pub trait Collector: Send + Sync {
     /// Room of the volume that captures are written to.
@@ -42,15 +45,8 @@ pub trait Collector: Send + Sync {
     /// How many raw captures of that name lie in the container.
     fn captures(&self, name: &str) -> Result<usize, GraftError>;
 
-    /// Copies a raw capture out, at most `limit` bytes; `progress` is told the bytes so far and may
-    /// return false to stop.
-    fn copy_out(
-        &self,
-        path: &Path,
-        to: &mut dyn Write,
-        limit: u64,
-        progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<u64, GraftError>;
+    /// Copies a raw capture out, at most `limit` bytes.
+    fn copy_out(&self, path: &Path, to: &mut dyn Write, limit: u64, progress: Progress<'_>) -> Result<u64, GraftError>;
 
     /// Removes the raw captures of that name; true when there was one. Safe to run twice.
     fn remove(&self, name: &str) -> Result<bool, GraftError>;
@@ -109,13 +105,7 @@ impl Collector for Target {
         Ok(self.captures_of(name)?.len())
     }
 
-    fn copy_out(
-        &self,
-        path: &Path,
-        to: &mut dyn Write,
-        limit: u64,
-        progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<u64, GraftError> {
+    fn copy_out(&self, path: &Path, to: &mut dyn Write, limit: u64, progress: Progress<'_>) -> Result<u64, GraftError> {
         self.copy_capture(path, to, limit, progress)
     }
 

@@ -5,7 +5,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
 use flopwatch_attach::nsys::SessionState;
 use flopwatch_launcher::state::Reason;
-use flopwatch_pipeline::failure::{Failure, chain};
+use flopwatch_pipeline::failure::Failure;
 use tracing::debug;
 
 use crate::nsys_versions::NsysVersions;
@@ -42,6 +42,7 @@ impl From<Preparation> for Prepared {
 
 /// How a prepared container's start went, and whether its session answers.
 pub fn inspect(grafted: &Target, nsys_versions: &NsysVersions) -> Result<Prepared, Failure> {
+    let attach_failed = |error: GraftError| Failure::because(CaptureReason::AttachFailed)(error);
     let Some(state) = grafted.read_state().map_err(attach_failed)? else {
         return Ok(Preparation::Waiting.into());
     };
@@ -82,11 +83,6 @@ pub fn inspect(grafted: &Target, nsys_versions: &NsysVersions) -> Result<Prepare
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn attach_failed(error: GraftError) -> Failure {
-    Failure::new(CaptureReason::AttachFailed, chain(&error))
-}
-
 /// The beginning of what comes out of a container.
 fn printable(text: &str, most: usize) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(most).collect()
@@ -94,7 +90,10 @@ fn printable(text: &str, most: usize) -> String {
 
 /// A session that answers, if what it collects can be read here.
 pub fn live(grafted: &Target, nsys_versions: &NsysVersions) -> Result<Prepared, Failure> {
-    let text = grafted.tools_version().map_err(attach_failed)?.unwrap_or_default();
+    let text = grafted
+        .tools_version()
+        .map_err(Failure::because(CaptureReason::AttachFailed))?
+        .unwrap_or_default();
     let tools = printable(&text, MAX_VERSION_CHARS);
     if nsys_versions.is_empty() || nsys_versions.get(&tools).is_some() {
         return Ok(Prepared {

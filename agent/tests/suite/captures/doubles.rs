@@ -9,7 +9,7 @@ use std::time::Duration;
 use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::profilers::facts::{Facts, Preparation};
 use flopwatch_agent::profilers::ncu::launched::Launched;
-use flopwatch_agent::profilers::nsys::collector::Collector;
+use flopwatch_agent::profilers::nsys::collector::{Collector, Progress};
 use flopwatch_attach::graft::{Bounds, GraftError, LauncherState};
 use flopwatch_attach::nsys::{Collection, SessionState};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
@@ -143,12 +143,7 @@ impl Containers for Doubles {
             tools: true,
             ..Facts::default()
         };
-        let found = Probed {
-            facts,
-            process: PROCESS,
-            uses_cuda: false,
-            tools: String::new(),
-        };
+        let found = Probed::of(facts, PROCESS);
         async { Ok(found) }.boxed()
     }
 
@@ -306,13 +301,7 @@ impl Collector for Doubles {
         Ok(self.inside().of(name).count())
     }
 
-    fn copy_out(
-        &self,
-        path: &Path,
-        to: &mut dyn Write,
-        _: u64,
-        _: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<u64, GraftError> {
+    fn copy_out(&self, path: &Path, to: &mut dyn Write, _: u64, _: Progress<'_>) -> Result<u64, GraftError> {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let mut inside = self.inside();
         to.write_all(inside.raw[&name]).unwrap();
@@ -385,13 +374,7 @@ impl Launched for Doubles {
         }))
     }
 
-    fn copy_written(
-        &self,
-        name: &str,
-        to: &mut dyn Write,
-        _: u64,
-        _: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<u64, GraftError> {
+    fn copy_written(&self, name: &str, to: &mut dyn Write, _: u64, _: Progress<'_>) -> Result<u64, GraftError> {
         let bytes = self.program(|program| program.leaves.get(name).cloned());
         let bytes = bytes.ok_or(GraftError::Undecided(Duration::ZERO))?;
         to.write_all(&bytes).unwrap();

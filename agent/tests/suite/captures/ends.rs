@@ -10,8 +10,7 @@ async fn a_capture_that_appears_is_taken_and_runs_to_its_end() {
     rig.containers.inside().assigned = vec!["GPU-1::2".to_owned(), "MIG-7".to_owned()];
     let life = rig.live().await;
     rig.ask("c", 1);
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     let capture = rig.server.get("captures", "team", "c").unwrap();
     let gpus = json!([{"uuid": "GPU-1", "share": "Shared"}, {"uuid": "MIG-7", "share": "MigDevice"}]);
     assert_eq!(capture["status"]["gpus"], gpus);
@@ -28,8 +27,7 @@ async fn a_capture_that_is_deleted_in_its_window_ends_at_once_and_leaves_nothing
     let life = rig.collecting("c", 300).await;
     assert!(rig.containers.inside().collecting.is_some());
     rig.server.delete("captures", "team", "c");
-    let (reason, _) = rig.end_of("c").await;
-    assert_eq!(reason, "Discarded");
+    rig.ends("c", "Discarded").await;
     {
         let inside = rig.containers.inside();
         assert!(inside.collecting.is_none() && inside.raw.is_empty(), "{inside:?}");

@@ -11,7 +11,7 @@ use flopwatch_fleet::{CaptureRow, FilePath, Limits as ReadLimits, Row, Table, re
 use serde_json::json;
 
 use super::rig::{Rig, eventually};
-use super::sample::{ask, rig};
+use super::sample::{ask, ask_named, rig};
 use super::sample_profiler::Sample;
 
 #[derive(Parser)]
@@ -91,8 +91,7 @@ async fn a_capture_that_succeeded_leaves_its_row_and_a_row_of_each_name() {
         capture["metadata"]["labels"] = json!({"flopwatch.dev/schedule": "always"});
     });
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     let [capture] = stored(&server, 1).await.try_into().unwrap();
     assert_eq!(capture.capture_uid, rig.uid("c"));
     assert!(
@@ -214,10 +213,7 @@ async fn rows_that_are_too_large_to_wait_leave_the_row_of_their_capture_which_sa
         [Table::Rows, Table::Captures].map(|table| u64::try_from(files(&server, table)[0].1.len()).unwrap());
     rig.fleet_bytes = capture_bytes + rows_bytes / 2;
     let life = rig.live().await;
-    let mut second = Rig::capture("d", 2);
-    second["spec"]["profiler"] = json!({"type": "Kineto"});
-    second["spec"]["require"] = json!(["cpu_op"]);
-    rig.server.put(&second);
+    ask_named(&rig, "d", 2, "Kineto", "cpu_op");
     assert_eq!(rig.end_of("d").await.0, "Succeeded");
     let found = stored(&server, 2).await;
     let told: Vec<_> = found

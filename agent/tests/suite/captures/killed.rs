@@ -14,11 +14,11 @@ use flopwatch_agent::adoption::Stage;
 use serde::Deserialize as _;
 use serde::de::value::Error as ValueError;
 use serde::de::{Deserializer, Error as _, Visitor};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use super::rig::{Rig, eventually};
-use super::sample::{ask, rig};
+use super::sample::{ask_named, rig};
 use super::sample_profiler::Sample;
 
 /// Captures at a time.
@@ -56,10 +56,7 @@ impl Course {
         let rig = rig(&sample);
         // A sign that the program does something in its windows.
         rig.containers.inside().processor.1 = Duration::from_secs(1);
-        ask(&rig, "Kineto", "cpu_op");
-        rig.server.edit("captures", "team", "c", |capture| {
-            capture["spec"]["durationSeconds"] = json!(1);
-        });
+        ask_named(&rig, "c", 1, "Kineto", "cpu_op");
         (rig, sample)
     }
 }

@@ -67,20 +67,17 @@ async fn a_window_is_ended_and_published_before_its_target_is_out_of_memory() {
 async fn a_window_goes_on_whose_target_was_at_its_limit_before() {
     let rig = limited(Rig::new(&json!({})), LIMIT_MIB - 10);
     let life = rig.collecting("c", 2).await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     life.end().await;
 }
 
 #[tokio::test]
 async fn a_window_that_its_profiler_cannot_end_goes_on() {
-    let rig = limited(sample::rig(&Sample::default()), 100);
-    sample::ask(&rig, "Kineto", "cpu_op");
+    let rig = limited(sample::asked(&Sample::default()), 100);
     let life = rig.live().await;
     rig.in_stage("c", "Collecting").await;
     hold(&rig, LIMIT_MIB - 10);
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     life.end().await;
 }
 
@@ -88,8 +85,7 @@ async fn a_window_that_its_profiler_cannot_end_goes_on() {
 async fn the_next_agent_watches_the_memory_of_a_window_that_is_open() {
     let rig = limited(Rig::prepared(None), 100);
     let life = rig.collecting("c", 300).await;
-    life.end().await;
-    let life = rig.live().await;
+    let life = rig.after(life).await;
     eventually("the window to go on", || {
         (rig.containers.inside().sampled == 2).then_some(())
     })

@@ -89,8 +89,7 @@ async fn the_windows_end_ends_the_program_and_no_report_has_the_profilers_reason
     let rig = rig("{}", BTreeMap::from([("ncu.log", log.into())]));
     let life = rig.live().await;
     ask(&rig, 1, &["Timeline"]);
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "CountersRestricted", "{message}");
+    let message = rig.ends("c", "CountersRestricted").await;
     assert!(message.contains("NVreg_RestrictProfilingToAdminUsers"), "{message}");
     assert_eq!(told(&rig), ["begin", "end", "let go", "refuse", "end", "let go"]);
     life.end().await;
@@ -102,8 +101,7 @@ async fn nccl_ends_the_capture_of_a_program_whose_kernels_are_all_replayed() {
     every.containers.inside().launched.as_mut().unwrap().nccl = true;
     let life = every.live().await;
     ask(&every, 60, &["Timeline"]);
-    let (reason, message) = every.end_of("c").await;
-    assert_eq!(reason, "ProfilerUnavailable", "{message}");
+    let message = every.ends("c", "ProfilerUnavailable").await;
     assert!(message.contains("NCCL") && message.contains("kernelRegex"), "{message}");
     assert_eq!(told(&every), ["begin", "refuse", "end", "let go"]);
     life.end().await;
@@ -123,8 +121,7 @@ async fn a_window_is_taken_up_by_the_next_agent() {
     );
     let next = rig.live().await;
     rig.containers.inside().launched.as_mut().unwrap().ended = true;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "RequiredEventsMissing", "{message}");
+    rig.ends("c", "RequiredEventsMissing").await;
     next.end().await;
 }
 
@@ -133,8 +130,7 @@ async fn a_pod_that_runs_already_is_refused_with_the_remedy() {
     let rig = Rig::prepared(None);
     let life = rig.live().await;
     ask(&rig, 1, &["Timeline"]);
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "NotPrepared", "{message}");
+    let message = rig.ends("c", "NotPrepared").await;
     assert!(message.contains("spec.target.replicaOf"), "{message}");
     life.end().await;
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::rig::{Rig, eventually};
-use super::sample::{ask, rig};
+use super::sample::{ask, asked, rig};
 use super::sample_profiler::Sample;
 use crate::paced::Paced;
 
@@ -72,9 +72,7 @@ async fn a_program_that_was_slowed_too_much_is_not_given_a_second_window_for_wha
     let folder = tempfile::tempdir().unwrap();
     let (program, reading) = known(&rig, folder.path()).await;
     ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = json!(60);
-    });
+    rig.set("c", "durationSeconds", json!(60));
     let life = rig.live().await;
     rig.in_stage("c", "Collecting").await;
     let begin = Instant::now();
@@ -117,11 +115,9 @@ async fn the_processor_time_of_the_profiler_and_of_the_agents_children_is_told_w
             uses,
             ..Sample::default()
         };
-        let rig = rig(&sample);
-        ask(&rig, "Kineto", "cpu_op");
+        let rig = asked(&sample);
         let life = rig.live().await;
-        let (reason, message) = rig.end_of("c").await;
-        assert_eq!(reason, "Succeeded", "{message}");
+        rig.ends("c", "Succeeded").await;
         let told = status(&rig)["processorTime"].clone();
         assert_eq!(told["profilerMilliseconds"], expected, "{told}");
         let processing = told["processingMilliseconds"].as_i64().unwrap();

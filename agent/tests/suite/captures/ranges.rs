@@ -32,8 +32,7 @@ async fn a_window_ends_with_the_last_range_and_the_raw_captures_of_all_are_taken
         inside.end_ranges(2);
     }
     // The node of this test has no Nsight Systems to import them with.
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "ImportFailed", "{message}");
+    rig.ends("c", "ImportFailed").await;
     assert!(begin.elapsed().as_secs() < 60, "the window is not waited out");
     assert_eq!(rig.containers.inside().copied, 2);
     assert!(rig.containers.inside().raw.is_empty(), "nothing stays in the container");
@@ -63,8 +62,7 @@ async fn a_window_without_the_range_fails_with_what_was_waited_for() {
         ("c", "CudaProfilerApi", "cudaProfilerStart"),
     ] {
         rig.ask_for(name, 1, &ranges(trigger, 1));
-        let (reason, message) = rig.end_of(name).await;
-        assert_eq!(reason, "RangeMissed");
+        let message = rig.ends(name, "RangeMissed").await;
         assert!(message.contains(waited), "{message}");
     }
     life.end().await;
@@ -83,8 +81,7 @@ async fn an_option_that_the_container_was_not_started_with_is_refused_before_any
         ),
     ] {
         rig.ask_for(name, 300, &json!({"type": "Auto", "nsys": nsys}));
-        let (reason, message) = rig.end_of(name).await;
-        assert_eq!(reason, "OptionNotPrepared");
+        let message = rig.ends(name, "OptionNotPrepared").await;
         assert!(message.contains(annotation), "{message}");
     }
     assert!(rig.containers.inside().started.is_empty());

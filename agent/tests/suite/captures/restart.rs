@@ -30,8 +30,7 @@ async fn what_lies_in_the_store_is_told_by_the_next_agent_and_not_recorded_anew(
     );
 
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    let message = rig.ends("c", "Succeeded").await;
     assert!(
         message.contains("with Metrics") && message.ends_with("; the node's agent restarted meanwhile"),
         "{message}"
@@ -48,8 +47,7 @@ async fn what_lies_in_the_store_is_told_even_where_the_record_of_it_is_lost() {
     let rig = untold().await;
     std::fs::remove_file(rig.journal("c")).unwrap();
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     assert_eq!(rig.containers.inside().sampled, 1, "nothing was recorded anew");
     life.end().await;
 }
@@ -62,8 +60,7 @@ async fn an_open_window_is_kept_open_by_the_next_agent_and_its_raw_capture_fetch
     assert!(rig.containers.inside().collecting.is_some(), "it is left as it is");
     let life = rig.live().await;
     // There is no importer here, so this is as far as it gets.
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "ImportFailed", "{message}");
+    rig.ends("c", "ImportFailed").await;
     {
         let inside = rig.containers.inside();
         assert_eq!((inside.started.len(), inside.copied), (1, 1), "{inside:?}");
@@ -75,11 +72,8 @@ async fn an_open_window_is_kept_open_by_the_next_agent_and_its_raw_capture_fetch
 #[tokio::test]
 async fn a_window_that_the_api_server_was_never_told_of_is_kept_open_by_the_next_agent() {
     let sample = Sample::default();
-    let rig = sample::rig(&sample);
-    sample::ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = json!(4);
-    });
+    let rig = sample::asked(&sample);
+    rig.set("c", "durationSeconds", json!(4));
     rig.server
         .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(403));
     let life = rig.live().await;
@@ -92,8 +86,7 @@ async fn a_window_that_the_api_server_was_never_told_of_is_kept_open_by_the_next
     life.end().await;
     rig.server.heal();
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     assert_eq!(sample.starts.load(Ordering::SeqCst), 1, "it was not started anew");
     life.end().await;
 }
@@ -103,9 +96,7 @@ async fn a_capture_that_was_stopped_while_no_agent_was_there_is_discarded_by_the
     let rig = Rig::prepared(None);
     let life = rig.collecting("c", 300).await;
     life.end().await;
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["stop"] = json!("Discard");
-    });
+    rig.set("c", "stop", json!("Discard"));
     let life = rig.live().await;
     assert_eq!(rig.end_of("c").await.0, "Discarded");
     assert!(rig.containers.inside().collecting.is_none());

@@ -215,6 +215,19 @@ impl Rig {
         .await
     }
 
+    /// Waits until a capture ended, which must be for that reason; returns the message.
+    pub(crate) async fn ends(&self, name: &str, expected: &str) -> String {
+        let (reason, message) = self.end_of(name).await;
+        assert_eq!(reason, expected, "{name}: {message}");
+        message
+    }
+
+    /// Changes a field of a capture's spec.
+    pub(crate) fn set(&self, name: &str, field: &str, value: Value) {
+        self.server
+            .edit("captures", "team", name, |capture| capture["spec"][field] = value);
+    }
+
     /// Waits until a capture is in a stage.
     pub(crate) async fn in_stage(&self, name: &str, stage: &str) {
         eventually(stage, || {
@@ -241,6 +254,12 @@ impl Rig {
             self.manifest(name).exists().then_some(())
         })
         .await;
+    }
+
+    /// Ends a life of the agent, and starts the next.
+    pub(crate) async fn after(&self, life: Life) -> Life {
+        life.end().await;
+        self.live().await
     }
 
     /// Starts the agent's next life.

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use flopwatch_agent::profilers::Registry;
 use flopwatch_agent::profilers::metrics::Metrics;
 use flopwatch_agent::profilers::nsys::Nsys;
+use flopwatch_agent::profilers::{Journaled, Registry};
 use serde_json::json;
 
 use super::rig::{Rig, eventually};
@@ -15,25 +15,38 @@ use super::sample_profiler::Sample;
 /// A node with one profiler more.
 pub(crate) fn rig(sample: &Sample) -> Rig {
     let mut rig = Rig::new(&json!({}));
-    rig.profilers = Registry::new(vec![Arc::new(Nsys), Arc::new(sample.clone()), Arc::new(Metrics)]);
+    rig.profilers = Registry::new(vec![
+        Arc::new(Journaled(Nsys)),
+        Arc::new(Journaled(sample.clone())),
+        Arc::new(Journaled(Metrics)),
+    ]);
     rig
 }
 
 /// A capture with that profiler, which must hold events of a category.
 pub(crate) fn ask(rig: &Rig, type_: &str, category: &str) {
-    rig.ask("c", 2);
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["profiler"] = json!({"type": type_});
-        capture["spec"]["require"] = json!([category]);
-    });
+    ask_named(rig, "c", 2, type_, category);
+}
+
+/// The same for a capture of another name and length.
+pub(crate) fn ask_named(rig: &Rig, name: &str, seconds: u32, type_: &str, category: &str) {
+    let mut capture = Rig::capture(name, seconds);
+    capture["spec"]["profiler"] = json!({"type": type_});
+    capture["spec"]["require"] = json!([category]);
+    rig.server.put(&capture);
+}
+
+/// A node with one profiler more, and a capture with it that must hold an operator.
+pub(crate) fn asked(sample: &Sample) -> Rig {
+    let rig = rig(sample);
+    ask(&rig, "Kineto", "cpu_op");
+    rig
 }
 
 /// An agent that ends in the window of a capture of that profiler.
 async fn left_collecting(rig: &Rig) {
     ask(rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = json!(4);
-    });
+    rig.set("c", "durationSeconds", json!(4));
     let life = rig.live().await;
     rig.in_stage("c", "Collecting").await;
     life.end().await;
@@ -42,11 +55,9 @@ async fn left_collecting(rig: &Rig) {
 #[tokio::test]
 async fn a_capture_of_a_profiler_that_was_added_is_published_with_what_it_recorded() {
     let sample = Sample::default();
-    let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
+    let rig = asked(&sample);
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    let message = rig.ends("c", "Succeeded").await;
     assert!(
         message.starts_with("1 events") && message.contains("with Kineto"),
         "{message}"
@@ -68,14 +79,10 @@ async fn a_capture_of_a_profiler_that_was_added_is_published_with_what_it_record
 #[tokio::test]
 async fn a_capture_that_keeps_its_raw_files_alone_keeps_all_that_its_timeline_is_made_of() {
     let sample = Sample::default();
-    let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["outputs"] = json!(["Raw"]);
-    });
+    let rig = asked(&sample);
+    rig.set("c", "outputs", json!(["Raw"]));
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     let capture = rig.server.get("captures", "team", "c").unwrap();
     let artifacts = capture["status"]["artifacts"].as_array().unwrap();
     let found: Vec<_> = artifacts
@@ -96,8 +103,7 @@ async fn auto_takes_the_profiler_that_was_added_where_it_is_the_deepest_that_is_
     let rig = rig(&sample);
     ask(&rig, "Auto", "nvtx_range");
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "RequiredEventsMissing", "{message}");
+    let message = rig.ends("c", "RequiredEventsMissing").await;
     assert!(
         message.contains("no events of nvtx_range; it holds 1 cpu_op"),
         "{message}"
@@ -112,8 +118,7 @@ async fn the_next_agent_asks_the_profiler_that_was_added_and_goes_on_with_its_co
     left_collecting(&rig).await;
     assert!(sample.records.load(Ordering::SeqCst), "it is left as it is");
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     assert_eq!(sample.starts.load(Ordering::SeqCst), 1, "it was not started anew");
     life.end().await;
 }
@@ -121,8 +126,7 @@ async fn the_next_agent_asks_the_profiler_that_was_added_and_goes_on_with_its_co
 #[tokio::test]
 async fn a_collection_of_the_profiler_that_was_added_is_thrown_away_with_its_capture() {
     let sample = Sample::default();
-    let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
+    let rig = asked(&sample);
     let life = rig.live().await;
     rig.in_stage("c", "Collecting").await;
     rig.server.delete("captures", "team", "c");
@@ -135,11 +139,9 @@ async fn a_collection_of_the_profiler_that_was_added_is_thrown_away_with_its_cap
 async fn a_file_that_is_no_trace_fails_the_transform_and_the_message_names_it() {
     let sample = Sample::default();
     sample.rubbish.store(9, Ordering::SeqCst);
-    let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
+    let rig = asked(&sample);
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "TransformFailed", "{message}");
+    let message = rig.ends("c", "TransformFailed").await;
     assert!(message.contains("trace.json"), "{message}");
     life.end().await;
 }
@@ -148,16 +150,13 @@ async fn a_file_that_is_no_trace_fails_the_transform_and_the_message_names_it() 
 fn keeps_rubbish() -> Rig {
     let sample = Sample::default();
     sample.rubbish.store(9, Ordering::SeqCst);
-    let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
+    let rig = asked(&sample);
     keep_raw(&rig);
     rig
 }
 
 fn keep_raw(rig: &Rig) {
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["outputs"] = json!(["Timeline", "Summary", "Raw"]);
-    });
+    rig.set("c", "outputs", json!(["Timeline", "Summary", "Raw"]));
 }
 
 /// Names of what a capture published, by its status.
@@ -174,8 +173,7 @@ fn published(rig: &Rig) -> Vec<String> {
 async fn what_cannot_be_transformed_is_published_where_raw_was_asked_for_with_the_reason_beside_it() {
     let rig = keeps_rubbish();
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "TransformFailed", "{message}");
+    let message = rig.ends("c", "TransformFailed").await;
     assert_eq!(message.matches("trace.json: ").count(), 1, "{message}");
     assert!(
         message.ends_with("what was recorded is published (capture.tar, samples.json)"),
@@ -195,12 +193,9 @@ async fn what_cannot_be_transformed_is_published_where_raw_was_asked_for_with_th
 #[tokio::test]
 async fn what_cannot_be_transformed_leaves_nothing_where_raw_was_not_asked_for() {
     let rig = keeps_rubbish();
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["outputs"] = json!(["Timeline", "Summary"]);
-    });
+    rig.set("c", "outputs", json!(["Timeline", "Summary"]));
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "TransformFailed", "{message}");
+    let message = rig.ends("c", "TransformFailed").await;
     assert!(!message.contains("is published"), "{message}");
     assert_eq!(published(&rig), Vec::<String>::new());
     assert!(!rig.manifest("c").exists());
@@ -216,8 +211,7 @@ async fn the_next_agent_tells_of_a_raw_capture_that_is_kept_and_does_not_take_it
     life.end().await;
     rig.server.heal();
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "TransformFailed", "{message}");
+    rig.ends("c", "TransformFailed").await;
     assert_eq!(published(&rig), ["capture.tar", "samples.json"]);
     life.end().await;
 }
@@ -229,8 +223,7 @@ async fn a_window_without_what_was_required_is_kept_raw_where_that_was_asked_for
     ask(&rig, "Kineto", "nvtx_range");
     keep_raw(&rig);
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "RequiredEventsMissing", "{message}");
+    let message = rig.ends("c", "RequiredEventsMissing").await;
     assert_eq!(published(&rig), ["capture.tar", "samples.json"], "{message}");
     life.end().await;
 }
@@ -243,8 +236,7 @@ async fn a_profiler_whose_collection_begins_anew_is_told_of_that_of_the_earlier_
     assert_eq!(sample.follows.load(Ordering::SeqCst), 0);
     sample.loses.store(true, Ordering::SeqCst);
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.ends("c", "Succeeded").await;
     let counts = (&sample.follows, &sample.starts);
     assert_eq!(
         (counts.0.load(Ordering::SeqCst), counts.1.load(Ordering::SeqCst)),

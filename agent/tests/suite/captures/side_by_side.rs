@@ -9,8 +9,8 @@ use flopwatch_test_harness::script;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::rig::{Rig, eventually};
-use super::sample::rig;
+use super::rig::{Life, Rig, eventually};
+use super::sample::{ask_named, rig};
 use super::sample_profiler::Sample;
 
 /// An importer that is held until it is let go.
@@ -58,10 +58,18 @@ fn held(at_once: usize) -> (Sample, Rig, HeldImporter) {
 
 /// A capture of the one container.
 fn ask(rig: &Rig, name: &str, seconds: u32) {
-    let mut capture = Rig::capture(name, seconds);
-    capture["spec"]["profiler"] = json!({"type": "Kineto"});
-    capture["spec"]["require"] = json!(["cpu_op"]);
-    rig.server.put(&capture);
+    ask_named(rig, name, seconds, "Kineto", "cpu_op");
+}
+
+/// A life of the agent in which what the first capture recorded is held, and a second one of that
+/// length records.
+async fn both_begun(rig: &Rig, seconds: u32) -> Life {
+    let life = rig.live().await;
+    ask(rig, "first", 1);
+    rig.in_stage("first", "Transforming").await;
+    ask(rig, "second", seconds);
+    rig.in_stage("second", "Collecting").await;
+    life
 }
 
 fn has_ended(rig: &Rig, name: &str) -> bool {
@@ -82,18 +90,13 @@ async fn says(rig: &Rig, name: &str, words: &str) {
 #[tokio::test]
 async fn a_window_records_while_what_the_one_before_recorded_is_imported() {
     let (sample, rig, importer) = held(2);
-    let life = rig.live().await;
-    ask(&rig, "first", 1);
-    rig.in_stage("first", "Transforming").await;
-    ask(&rig, "second", 6);
-    rig.in_stage("second", "Collecting").await;
+    let life = both_begun(&rig, 6).await;
     assert!(sample.records.load(Ordering::SeqCst));
     rig.in_stage("second", "Transforming").await;
     assert!(!has_ended(&rig, "first"), "its importer is held");
     importer.let_go();
     for name in ["first", "second"] {
-        let (reason, message) = rig.end_of(name).await;
-        assert_eq!(reason, "Succeeded", "{message}");
+        rig.ends(name, "Succeeded").await;
         assert!(rig.manifest(name).exists());
     }
     assert_eq!(sample.starts.load(Ordering::SeqCst), 2);
@@ -104,20 +107,13 @@ async fn a_window_records_while_what_the_one_before_recorded_is_imported() {
 #[tokio::test]
 async fn a_capture_that_ends_while_it_is_imported_leaves_the_next_ones_window_alone() {
     let (sample, rig, importer) = held(2);
-    let life = rig.live().await;
-    ask(&rig, "first", 1);
-    rig.in_stage("first", "Transforming").await;
-    ask(&rig, "second", 300);
-    rig.in_stage("second", "Collecting").await;
+    let life = both_begun(&rig, 300).await;
     rig.server.delete("captures", "team", "first");
     assert_eq!(rig.end_of("first").await.0, "Discarded");
     assert!(sample.records.load(Ordering::SeqCst), "the second one's collection");
     importer.let_go();
-    rig.server.edit("captures", "team", "second", |capture| {
-        capture["spec"]["stop"] = json!("Keep");
-    });
-    let (reason, message) = rig.end_of("second").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    rig.set("second", "stop", json!("Keep"));
+    rig.ends("second", "Succeeded").await;
     life.end().await;
 }
 
@@ -140,8 +136,7 @@ async fn as_many_wait_to_be_processed_as_there_is_room_for_and_a_window_more_wai
     assert_eq!(sample.starts.load(Ordering::SeqCst), 2, "there is no room for a third");
     importer.let_go();
     for name in ["first", "second", "third"] {
-        let (reason, message) = rig.end_of(name).await;
-        assert_eq!(reason, "Succeeded", "{message}");
+        rig.ends(name, "Succeeded").await;
     }
     life.end().await;
 }
@@ -149,20 +144,14 @@ async fn as_many_wait_to_be_processed_as_there_is_room_for_and_a_window_more_wai
 #[tokio::test]
 async fn the_next_agent_goes_on_with_the_window_and_with_what_waits_to_be_processed() {
     let (sample, rig, importer) = held(1);
-    let life = rig.live().await;
-    ask(&rig, "first", 1);
-    rig.in_stage("first", "Transforming").await;
-    ask(&rig, "second", 4);
-    rig.in_stage("second", "Collecting").await;
-    life.end().await;
-    let life = rig.live().await;
+    let life = both_begun(&rig, 4).await;
+    let life = rig.after(life).await;
     rig.in_stage("second", "Transforming").await;
     // The container is left to others in this life too, though what both recorded waits.
     assert!(!has_ended(&rig, "first") && !has_ended(&rig, "second"));
     importer.let_go();
     for name in ["first", "second"] {
-        let (reason, message) = rig.end_of(name).await;
-        assert_eq!(reason, "Succeeded", "{message}");
+        let message = rig.ends(name, "Succeeded").await;
         assert!(message.ends_with("the node's agent restarted meanwhile"), "{message}");
     }
     assert_eq!(sample.starts.load(Ordering::SeqCst), 2, "nothing was recorded anew");
@@ -174,14 +163,9 @@ async fn a_second_window_for_what_the_first_missed_takes_the_container_from_nobo
     let (sample, rig, importer) = held(2);
     sample.misses.store(1, Ordering::SeqCst);
     rig.containers.inside().processor.1 = Duration::from_secs(1);
-    let life = rig.live().await;
-    ask(&rig, "first", 1);
-    rig.in_stage("first", "Transforming").await;
-    ask(&rig, "second", 300);
-    rig.in_stage("second", "Collecting").await;
+    let life = both_begun(&rig, 300).await;
     importer.let_go();
-    let (reason, message) = rig.end_of("first").await;
-    assert_eq!(reason, "EventsMissed", "{message}");
+    let message = rig.ends("first", "EventsMissed").await;
     assert!(
         message.ends_with("(no further window was recorded: capture team/second records in container main now)"),
         "{message}"

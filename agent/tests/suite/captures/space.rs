@@ -23,8 +23,7 @@ async fn a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_soon_
         let name = inside.collecting.take().unwrap();
         inside.raw.insert(name, b"what the supervisor stopped");
     }
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "CaptureTooLarge");
+    let message = rig.ends("c", "CaptureTooLarge").await;
     assert!(message.contains("ephemeral-storage limit"), "{message}");
     assert!(begin.elapsed().as_secs() < 60, "the window is not waited out");
     assert!(rig.containers.inside().raw.is_empty(), "its room is given back");
@@ -95,8 +94,7 @@ async fn a_collection_is_not_begun_on_a_disk_without_room() {
     rig.containers.inside().volume = Volume { bytes: 100, free: 0 };
     let life = rig.live().await;
     rig.ask("c", 300);
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "DiskSpace", "{message}");
+    rig.ends("c", "DiskSpace").await;
     assert!(rig.containers.inside().started.is_empty());
     life.end().await;
 }

@@ -75,9 +75,7 @@ async fn nothing_is_written_over_a_later_capture_of_the_same_name() {
 async fn a_capture_whose_status_is_written_once_a_minute_says_at_once_how_it_ended() {
     let rig = Rig::new(&json!({}));
     rig.ask("c", 3);
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["statusIntervalSeconds"] = json!(60);
-    });
+    rig.set("c", "statusIntervalSeconds", json!(60));
     let life = rig.live().await;
     let begun = std::time::Instant::now();
     assert_eq!(rig.end_of("c").await.0, "Succeeded");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_agent::profilers::Shortened;
 
-use super::sample::{ask, rig};
+use super::sample::{ask, ask_named, asked, rig};
 use super::sample_profiler::Sample;
 
 #[tokio::test]
@@ -21,15 +21,10 @@ async fn a_stop_that_never_comes_back_fails_its_capture_and_gives_the_turn_to_th
     rig.limits.captures = 1;
     ask(&rig, "Kineto", "cpu_op");
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "CollectionFailed", "{message}");
+    let message = rig.ends("c", "CollectionFailed").await;
     assert!(message.contains("within 5 s"), "{message}");
-    rig.ask_for("next", 1, &serde_json::json!({"type": "Kineto"}));
-    rig.server.edit("captures", "team", "next", |capture| {
-        capture["spec"]["require"] = serde_json::json!(["cpu_op"]);
-    });
-    let (reason, message) = rig.end_of("next").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    ask_named(&rig, "next", 1, "Kineto", "cpu_op");
+    rig.ends("next", "Succeeded").await;
     // A runtime waits for its threads.
     drop(release);
     life.end().await;
@@ -44,15 +39,11 @@ async fn a_window_that_its_profiler_made_shorter_ends_then_and_its_capture_says_
         }),
         ..Sample::default()
     };
-    let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = serde_json::json!(60);
-    });
+    let rig = asked(&sample);
+    rig.set("c", "durationSeconds", serde_json::json!(60));
     let begin = Instant::now();
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    let message = rig.ends("c", "Succeeded").await;
     assert!(message.contains("; 1 s of the 60 s that were asked for"), "{message}");
     assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
     life.end().await;
@@ -67,18 +58,13 @@ async fn a_shortened_window_that_the_next_agent_goes_on_with_is_no_longer_than_i
         }),
         ..Sample::default()
     };
-    let rig = rig(&sample);
-    ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = serde_json::json!(60);
-    });
+    let rig = asked(&sample);
+    rig.set("c", "durationSeconds", serde_json::json!(60));
     let begin = Instant::now();
     let life = rig.live().await;
     rig.in_stage("c", "Collecting").await;
-    life.end().await;
-    let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    let life = rig.after(life).await;
+    rig.ends("c", "Succeeded").await;
     assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
     life.end().await;
 }

@@ -28,8 +28,7 @@ async fn what_the_profiler_missed_is_recorded_in_a_second_window_and_the_capture
     let (sample, rig) = missing(1);
     ask(&rig, "Kineto", "cpu_op");
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "Succeeded", "{message}");
+    let message = rig.ends("c", "Succeeded").await;
     assert!(
         message.ends_with("; of a second window, after EventsMissed"),
         "{message}"
@@ -46,8 +45,7 @@ async fn what_two_windows_missed_fails_with_what_says_that_it_happened() {
     let (sample, rig) = missing(9);
     ask(&rig, "Kineto", "cpu_op");
     let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "EventsMissed", "{message}");
+    let message = rig.ends("c", "EventsMissed").await;
     assert!(
         message.contains("no events of cpu_op; it holds 1 annotation"),
         "{message}"
@@ -106,16 +104,12 @@ async fn a_file_that_ends_early_is_recorded_anew_once() {
 async fn an_agent_that_finds_a_second_window_open_gives_no_third_one() {
     let (sample, rig) = missing(9);
     ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = json!(3);
-    });
+    rig.set("c", "durationSeconds", json!(3));
     let life = rig.live().await;
     eventually("the second window", || (starts(&sample) == 2).then_some(())).await;
     rig.in_stage("c", "Collecting").await;
-    life.end().await;
-    let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "EventsMissed", "{message}");
+    let life = rig.after(life).await;
+    rig.ends("c", "EventsMissed").await;
     assert_eq!(starts(&sample), 2);
     life.end().await;
 }
@@ -124,9 +118,7 @@ async fn an_agent_that_finds_a_second_window_open_gives_no_third_one() {
 async fn a_capture_that_is_deleted_in_its_second_window_leaves_nothing() {
     let (sample, rig) = missing(9);
     ask(&rig, "Kineto", "cpu_op");
-    rig.server.edit("captures", "team", "c", |capture| {
-        capture["spec"]["durationSeconds"] = json!(3);
-    });
+    rig.set("c", "durationSeconds", json!(3));
     let life = rig.live().await;
     eventually("the second window", || (starts(&sample) == 2).then_some(())).await;
     rig.server.delete("captures", "team", "c");

@@ -5,8 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::profilers::AnyProfiler as _;
-use flopwatch_agent::profilers::cuda::Cuda;
+use flopwatch_agent::profilers::Profiler as _;
 use flopwatch_model::Category;
 use flopwatch_tracer_file::header::{HEAP_USED_AT, WANTED_AT};
 use flopwatch_tracer_file::process::{
@@ -15,7 +14,7 @@ use flopwatch_tracer_file::process::{
 use flopwatch_tracer_file::{Layout, NAMES_AT};
 
 use super::WINDOW_DURATION;
-use super::node::{Node, records};
+use super::node::{Node, cuda, records};
 
 /// Longest end of a window: three seconds for programs that do not answer, and a busy machine.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,7 +31,7 @@ fn write(file: &File, at: usize, bytes: &[u8]) {
 #[test]
 fn slots_full_of_nonsense_neither_hold_up_the_end_of_a_window_nor_take_a_record_from_it() {
     let mut node = Node::new("");
-    let (mut program, cuda) = (node.start(), Cuda::new(true));
+    let (mut program, cuda) = (node.start(), cuda());
     let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
     let counted = program.recorded("launch 500");
     let file = node.file();
@@ -74,7 +73,7 @@ fn slots_full_of_nonsense_neither_hold_up_the_end_of_a_window_nor_take_a_record_
 #[test]
 fn names_that_find_no_room_leave_their_kernels_without_one_and_are_told() {
     let mut node = Node::new("");
-    let (mut program, cuda) = (node.start(), Cuda::new(true));
+    let (mut program, cuda) = (node.start(), cuda());
     let file = node.file();
     write(&file, HEAP_USED_AT, &u64::MAX.to_le_bytes());
     write(&file, NAMES_AT, &vec![0xff; layout(&file).heap_at - NAMES_AT]);

@@ -7,16 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use flopwatch_agent::node::kernels::{Kernels, NotRecorded};
-use flopwatch_agent::profilers::AnyProfiler as _;
-use flopwatch_agent::profilers::cuda::Cuda;
 use flopwatch_agent::profilers::recorder::Recorder;
+use flopwatch_agent::profilers::{Journaled, Profiler as _};
 use flopwatch_api::artifact::SAMPLES;
 use flopwatch_attach::tracer::TraceFile;
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::transform::Samples;
 
 use super::WINDOW_DURATION;
-use super::node::{Node, recorded_from, stops_recording};
+use super::node::{Node, cuda, recorded_from, stops_recording};
 
 /// Longest wait for records that are complete.
 const RECORDS_TIMEOUT: Duration = Duration::from_secs(20);
@@ -58,7 +57,7 @@ async fn a_window_and_what_is_recorded_all_the_time_take_turns() {
     let holds = move || seen.load(Ordering::SeqCst);
     kernels.give_way("c", holds, async { None }).await;
     assert_eq!(program.recorded("launch 10"), 0, "it has ended before anything begins");
-    let cuda = Cuda::new(true);
+    let cuda = cuda();
     let state = node.begin(&cuda, WINDOW_DURATION).unwrap();
     assert_eq!(renew(&kernels), NONE, "a capture has the container");
     let counted = program.recorded("launch 200");
@@ -98,7 +97,7 @@ fn a_container_is_not_looked_at_while_a_capture_of_an_earlier_agent_may_be_at_wo
 fn a_window_of_an_earlier_agent_is_left_alone() {
     let mut node = Node::new("");
     let mut program = node.start();
-    node.begin_and_die(&Cuda::new(true));
+    node.begin_and_die(&cuda());
     recorded_from(&mut program, 1);
     record(&Kernels::new(true), &node);
     // A launch is a kernel and its calls: the window has them all.
@@ -143,7 +142,7 @@ fn the_flight_recorder_shows_the_kernels_of_the_time_that_it_is_asked_for() {
         ..Samples::default()
     };
     fs::write(node.site.folder.join(SAMPLES), serde_json::to_vec(&samples).unwrap()).unwrap();
-    let recorder = Recorder::default();
+    let recorder = Journaled(Recorder::default());
     let state = node.attach(&recorder);
     let begin = Instant::now();
     // What CUPTI has is complete in moments.

@@ -6,9 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flopwatch_agent::profilers::containers::{Containers as _, Probed};
-use flopwatch_agent::profilers::cuda::Cuda;
 use flopwatch_agent::profilers::facts::Facts;
-use flopwatch_agent::profilers::{AnyProfiler, Site, State};
+use flopwatch_agent::profilers::{AnyProfiler, Journaled, Profiler as _, Site, State, cuda};
 use flopwatch_api::artifact::CUDA_TRACE;
 use flopwatch_api::capture::LiveFigures;
 use flopwatch_api::profiler::ProfilerSpec;
@@ -27,6 +26,13 @@ use super::super::processes::Processes;
 
 /// Longest wait for something that is to happen.
 const STATE_TIMEOUT: Duration = Duration::from_mins(1);
+
+pub(crate) type Cuda = Journaled<cuda::Cuda>;
+
+/// The CUDA tracer, with drivers that no GPU has proven too.
+pub(crate) fn cuda() -> Cuda {
+    Journaled(cuda::Cuda::new(true))
+}
 
 /// A node with one capture of one container.
 pub(crate) struct Node {
@@ -98,17 +104,12 @@ impl Node {
     }
 
     /// What a profiler collects of the container, where nothing is said of how.
-    pub(crate) fn attach(&self, profiler: &dyn AnyProfiler) -> State {
+    pub(crate) fn attach(&self, profiler: &AnyProfiler) -> State {
         let spec = ProfilerSpec {
             type_: profiler.type_(),
             ..ProfilerSpec::default()
         };
-        let probed = Probed {
-            facts: self.facts(),
-            process: self.site.process,
-            uses_cuda: true,
-            tools: String::new(),
-        };
+        let probed = Probed::of(self.facts(), self.site.process);
         profiler.attach(&spec, &probed, None).unwrap()
     }
 

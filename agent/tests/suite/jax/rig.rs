@@ -7,7 +7,7 @@ use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::jax::Jax;
 use flopwatch_agent::profilers::jax::service::Service;
-use flopwatch_agent::profilers::{AnyProfiler as _, RawFiles, Site, State};
+use flopwatch_agent::profilers::{Journaled, Profiler as _, RawFiles, Site, State};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_model::Capture;
 use flopwatch_pipeline::failure::Failure;
@@ -18,7 +18,7 @@ use super::super::processes::Processes;
 
 /// A capture of one container.
 pub(crate) struct Rig {
-    profiler: Jax,
+    profiler: Journaled<Jax>,
     pub(crate) site: Site,
     state: State,
     folder: TempDir,
@@ -64,18 +64,13 @@ impl Rig {
             ..Facts::default()
         };
         facts.found.keep(services.to_vec());
-        let probed = Probed {
-            facts,
-            process: services[0].process,
-            uses_cuda: false,
-            tools: String::new(),
-        };
+        let probed = Probed::of(facts, services[0].process);
         let asked = ProfilerSpec {
             type_: ProfilerType::Jax,
             jax: Some(options),
             ..ProfilerSpec::default()
         };
-        let profiler = Jax::default();
+        let profiler = Journaled(Jax::default());
         let state = profiler.attach(&asked, &probed, None).unwrap();
         let covered = profiler.covers(&asked, &[], &state);
         let site = Processes::default().site(probed.process, folder.path(), length);

@@ -1,5 +1,4 @@
-//! PyTorch in namespaces of its own, as a pod has them, and the double that shows it as a
-//! container.
+//! PyTorch in namespaces of its own, as a pod has them.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -7,15 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
-use flopwatch_agent::profilers::ncu::launched::Launched;
-use flopwatch_agent::profilers::nsys::collector::Collector;
-use flopwatch_agent::profilers::{Limits, Site};
-use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
-use flopwatch_pipeline::disk::Floor;
-use flopwatch_pipeline::failure::Failure;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use flopwatch_agent::profilers::Site;
+use flopwatch_attach::process::{ProcessId, Procfs};
+
+use super::super::processes::Processes;
 
 const RUN_TIMEOUT: Duration = Duration::from_mins(3);
 /// Begin of the lines in which the program tells how its steps went.
@@ -148,21 +142,11 @@ impl Pod {
 
 /// What is known of a process, for a capture of that name.
 pub(crate) fn site(process: ProcessId, capture: &str, folder: &Path, seconds: u64) -> Site {
-    Site {
-        containers: Arc::new(Shown(Procfs::default())),
-        container_id: process.pid.to_string(),
-        process,
-        capture: capture.to_owned(),
-        folder: folder.to_owned(),
-        limits: Limits {
-            captures: 1,
-            capture_bytes: 1 << 30,
-            window_memory_bytes: 32 << 30,
-            floor: Floor::default(),
-        },
-        pod_room: None,
-        length: Duration::from_secs(seconds),
-    }
+    let length = Duration::from_secs(seconds);
+    let mut site = Processes::beside(process).site(process, folder, length);
+    capture.clone_into(&mut site.capture);
+    site.limits.capture_bytes = 1 << 30;
+    site
 }
 
 impl Drop for Pod {
@@ -207,63 +191,4 @@ fn said(lines: &Mutex<Vec<String>>) -> Vec<String> {
 fn count(lines: &Mutex<Vec<String>>, word: &str) -> usize {
     let lines = lines.lock().unwrap();
     lines.iter().filter(|line| line.starts_with(word)).count()
-}
-
-/// Processes of a container are those of the PID namespace of the one that its ID names.
-#[derive(Clone, Debug)]
-struct Shown(Procfs);
-
-impl Containers for Shown {
-    fn probe<'a>(&'a self, _: &'a str, _: bool) -> BoxFuture<'a, Result<Probed, Failure>> {
-        async { unreachable!("the tests probe nothing") }.boxed()
-    }
-
-    fn probe_held<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Probed, Failure>> {
-        self.probe(id, true)
-    }
-
-    fn uses_cuda<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
-        async { false }.boxed()
-    }
-
-    fn first_process(&self, container_id: &str) -> Option<ProcessId> {
-        self.0.identify(container_id.parse().ok()?).ok()
-    }
-
-    fn is_alive(&self, process: ProcessId) -> bool {
-        self.0.is_alive(process)
-    }
-
-    fn procfs(&self) -> Procfs {
-        self.0.clone()
-    }
-
-    fn processor_time(&self, _: &str) -> Option<Duration> {
-        None
-    }
-
-    fn launched(&self, _: &str, _: ProcessId) -> Arc<dyn Launched> {
-        unreachable!("the program was started by nobody else")
-    }
-
-    fn mapped(&self, _: &str) -> Mapped {
-        Mapped::default()
-    }
-
-    fn includes(&self, container_id: &str, pid: i32) -> bool {
-        let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        namespace(container_id) == namespace(&pid.to_string())
-    }
-
-    fn collector(&self, _: &str, _: ProcessId) -> Arc<dyn Collector> {
-        unreachable!("Kineto has no session in the container")
-    }
-
-    fn has_gpus(&self) -> bool {
-        false
-    }
-
-    fn sample(&self, _: &str, _: Duration) -> Box<dyn Sampler> {
-        unreachable!("the tests sample nothing")
-    }
 }

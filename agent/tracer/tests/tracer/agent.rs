@@ -11,7 +11,7 @@ use flopwatch_tracer_file::record::Record;
 use flopwatch_tracer_file::wanted::{GraphLevel, Kinds, Mode, Wanted};
 use flopwatch_tracer_file::{Losses, Origin, Reader, Seen};
 
-use super::rig::Rig;
+use super::rig::{Program, Rig};
 
 /// How long a process may take to do what it was told.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -38,6 +38,18 @@ impl Agent {
         let mut bytes = FileBytes::new(file.reader().unwrap());
         let reader = bytes.reader().unwrap();
         Self { file, bytes, reader }
+    }
+
+    /// A program, and the agent of its file.
+    pub(crate) fn started(rig: &Rig) -> (Program, Self) {
+        (rig.start(), Self::of(rig))
+    }
+
+    /// Both, in a rig of their own.
+    pub(crate) fn anew() -> (Rig, Program, Self) {
+        let rig = Rig::new(1305);
+        let (program, agent) = Self::started(&rig);
+        (rig, program, agent)
     }
 
     /// Writes an order, and wakes who waits for one.

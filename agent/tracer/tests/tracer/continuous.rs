@@ -36,9 +36,7 @@ fn recent(rig: &Rig, since_ns: u64) -> (u64, bool) {
 
 #[test]
 fn the_last_seconds_are_read_of_a_file_that_goes_round_and_nothing_of_them_counts_as_lost() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     agent.order(continuous(Duration::from_mins(1)));
     assert_eq!(agent.settle(0), Phase::Recording);
     let mut written = 0;
@@ -67,9 +65,7 @@ fn the_last_seconds_are_read_of_a_file_that_goes_round_and_nothing_of_them_count
 
 #[test]
 fn an_order_that_goes_on_asks_nothing_of_cupti_and_loses_nothing() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     agent.order(continuous(Duration::from_mins(1)));
     assert_eq!(agent.settle(0), Phase::Recording);
     let subscriptions = || rig.calls().iter().filter(|(name, ..)| name == "subscribe").count();
@@ -109,9 +105,7 @@ fn what_was_refused_is_not_tried_again_by_each_order_that_goes_on() {
 
 #[test]
 fn what_nobody_orders_again_ends_at_its_deadline() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.order(continuous(Duration::from_millis(300)));
     assert_eq!(agent.settle(0), Phase::Recording);
     let begin = Instant::now();
@@ -123,9 +117,7 @@ fn what_nobody_orders_again_ends_at_its_deadline() {
 
 #[test]
 fn a_window_ends_what_is_recorded_all_the_time_and_has_what_it_asked_for() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.order(continuous(Duration::from_mins(1)));
     assert_eq!(agent.settle(0), Phase::Recording);
     let before = program.recorded("launch 100");

@@ -33,8 +33,7 @@ fn a_program_ends_as_it_would_without_us_whatever_the_window_does() {
     for faults in ["", "flush_ms=1500", "enable_ms=1500", "disable_ms=800"] {
         for (end, code, signal) in [("exit 7", Some(7), None), ("abort", None, Some(6))] {
             let rig = Rig::new(1305).failing(faults);
-            let mut program = rig.start();
-            let mut agent = Agent::of(&rig);
+            let (mut program, mut agent) = Agent::started(&rig);
             agent.order(window(Kinds::KERNELS));
             program.ask("work 1000");
             if faults.is_empty() {

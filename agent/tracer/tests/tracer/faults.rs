@@ -16,8 +16,7 @@ fn recorded(rig: &Rig) -> (Agent, Program, u64) {
 
 /// A window with so many kernels in it: 132 are in the first buffer.
 fn recorded_of(rig: &Rig, kernels: u64) -> (Agent, Program, u64) {
-    let mut program = rig.start();
-    let mut agent = Agent::of(rig);
+    let (mut program, mut agent) = Agent::started(rig);
     agent.begin(Kinds::KERNELS);
     let count = program.recorded(&format!("launch {kernels}"));
     agent.end();
@@ -42,8 +41,7 @@ fn a_call_that_fails_is_the_reason_with_cupti_s_code() {
         ("enable=14", 14),
     ] {
         let rig = Rig::new(1305).failing(faults);
-        let mut program = rig.start();
-        let mut agent = Agent::of(&rig);
+        let (mut program, mut agent) = Agent::started(&rig);
         for _ in 0..2 {
             agent.order(window(Kinds::KERNELS));
             assert_eq!(agent.settle(0), Phase::Refused, "{faults}");
@@ -93,8 +91,7 @@ fn what_cupti_drops_or_nobody_knows_is_counted() {
 #[test]
 fn buffers_beyond_the_pool_are_thrown_away_and_counted() {
     let rig = Rig::new(1305).failing("hoard=1");
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (mut program, mut agent) = Agent::started(&rig);
     agent.begin(Kinds::KERNELS);
     // A buffer of 1 MiB holds 4,228 kernels, one of 32 KiB 132.
     let launched = 16 * 4228 + 2640;
@@ -136,8 +133,7 @@ fn buffers_that_come_back_late_or_are_not_ours_are_counted() {
 fn names_that_went_with_their_module_are_counted_and_long_ones_are_cut() {
     // No tick takes what is there before the module goes.
     let rig = Rig::new(1305).failing("hoard=1");
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (mut program, mut agent) = Agent::started(&rig);
     agent.begin(Kinds::KERNELS);
     assert_eq!(program.recorded("launch 100"), 100);
     assert_eq!(program.ask("unload"), "unloaded");
@@ -178,8 +174,7 @@ fn a_session_after_which_nothing_comes_hurts_nobody() {
 fn a_call_that_takes_too_long_is_the_last_one() {
     for faults in ["enable_ms=2300", "flush_ms=2300", "subscribe_ms=2300"] {
         let rig = Rig::new(1305).failing(faults);
-        let mut program = rig.start();
-        let mut agent = Agent::of(&rig);
+        let (mut program, mut agent) = Agent::started(&rig);
         agent.order(window(Kinds::KERNELS));
         let begin = Instant::now();
         let process = agent.wait(0, |process| process.phase == Phase::Stuck);

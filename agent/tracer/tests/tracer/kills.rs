@@ -23,8 +23,7 @@ pub(crate) struct Left {
 /// Kills a program in a window, at another moment in each round.
 pub(crate) fn killed(round: u64) -> Left {
     let rig = Rig::new(1305).with("FLOPWATCH_CUDA_BYTES", &(64_u32 << 20));
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (mut program, mut agent) = Agent::started(&rig);
     agent.begin(Kinds::KERNELS.with(Kinds::RUNTIME));
     assert_eq!(program.ask("run"), "running");
     std::thread::sleep(Duration::from_micros(2_000 + round * 7919 % 30_000));

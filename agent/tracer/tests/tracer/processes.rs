@@ -15,9 +15,7 @@ use super::rig::{Program, Rig};
 
 #[test]
 fn a_child_of_fork_is_silent_and_its_parent_goes_on() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.begin(Kinds::KERNELS);
     assert_eq!(program.recorded("launch 10"), 10);
     // More than a buffer, so that the child is called with one.
@@ -31,9 +29,7 @@ fn a_child_of_fork_is_silent_and_its_parent_goes_on() {
 
 #[test]
 fn a_program_that_another_one_follows_leaves_its_slot() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.begin(Kinds::KERNELS);
     assert_eq!(program.recorded("launch 5000"), 5000);
     assert_eq!(program.ask("exec"), "exec");

@@ -11,8 +11,7 @@ use super::rig::{RELEASES, Rig};
 fn the_records_of_every_release_but_13_2_are_read() {
     for release in RELEASES {
         let rig = Rig::new(release);
-        let mut program = rig.start();
-        let mut agent = Agent::of(&rig);
+        let (mut program, mut agent) = Agent::started(&rig);
         agent.order(window(Kinds::ALL));
         let phase = agent.settle(0);
         if release == 1302 {

@@ -51,9 +51,7 @@ fn the_library_wants_nothing_of_a_version_stays_and_cannot_panic() {
 
 #[test]
 fn one_thread_of_ours_makes_every_call_and_limits_the_device_before_the_first_kind() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     for _ in 0..3 {
         agent.begin(Kinds::ALL);
         program.recorded("launch 100");
@@ -81,9 +79,7 @@ fn one_thread_of_ours_makes_every_call_and_limits_the_device_before_the_first_ki
 
 #[test]
 fn our_thread_takes_no_signal_of_the_program_and_lets_it_change_who_it_is() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.begin(Kinds::KERNELS);
     assert_eq!(program.ask("signal"), "signal 0 1");
     assert_eq!(program.ask("setuid"), "setuid 0");
@@ -158,8 +154,7 @@ fn a_library_that_was_there_before_is_called_first_and_ours_never_twice() {
         let rig = Rig::new(1305);
         let path = rig.path(wrong);
         let rig = rig.with("FLOPWATCH_CUDA_NEXT", &path.display());
-        let mut program = rig.start();
-        let mut agent = Agent::of(&rig);
+        let (mut program, mut agent) = Agent::started(&rig);
         agent.begin(Kinds::KERNELS);
         assert_eq!(program.recorded("launch 10"), 10);
         assert_eq!(agent.processes().len(), 1);
@@ -192,8 +187,7 @@ fn what_cannot_be_recorded_is_refused_with_its_reason_before_the_first_call() {
 #[test]
 fn cupti_13_2_is_never_called() {
     let rig = Rig::new(1302);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (mut program, mut agent) = Agent::started(&rig);
     for _ in 0..2 {
         assert_eq!(refused(&mut agent).0, Reason::ExcludedVersion);
     }

@@ -40,9 +40,7 @@ fn flushes(rig: &Rig) -> usize {
 
 #[test]
 fn what_a_program_did_comes_with_its_names_while_the_window_is_open() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.begin(Kinds::KERNELS.with(Kinds::RUNTIME));
     let mut found = Vec::new();
     for _ in 0..3 {
@@ -65,9 +63,7 @@ fn what_a_program_did_comes_with_its_names_while_the_window_is_open() {
 
 #[test]
 fn a_buffer_with_a_kernel_that_still_runs_comes_when_it_has_ended() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.begin(Kinds::KERNELS);
     let begin = Instant::now();
     assert_eq!(program.recorded("launch 10"), 10);
@@ -86,9 +82,7 @@ fn a_buffer_with_a_kernel_that_still_runs_comes_when_it_has_ended() {
 
 #[test]
 fn a_program_that_ends_behind_a_moment_leaves_all_that_it_did() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     agent.begin(Kinds::KERNELS);
     assert_eq!(program.recorded("launch 500"), 500);
     agent.wait(0, |process| process.held == 0);
@@ -103,8 +97,7 @@ fn a_program_that_ends_behind_a_moment_leaves_all_that_it_did() {
 fn a_program_that_ends_at_once_leaves_how_many_buffers_cupti_still_had() {
     let rig = Rig::new(1305);
     for _ in 0..20 {
-        let mut program = rig.start();
-        let mut agent = Agent::of(&rig);
+        let (mut program, mut agent) = Agent::started(&rig);
         let slot = agent
             .processes()
             .iter()

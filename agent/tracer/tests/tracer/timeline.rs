@@ -24,9 +24,7 @@ pub(crate) fn timeline(capture: Capture) -> Timeline {
 
 #[test]
 fn kernels_copies_waits_and_calls_become_a_timeline_with_launches_joined() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     let before = now_ns();
     agent.begin(Kinds::ALL);
     for kind in 0..6 {
@@ -104,9 +102,7 @@ fn kernels_copies_waits_and_calls_become_a_timeline_with_launches_joined() {
 
 #[test]
 fn nodes_of_graphs_are_kernels_with_their_node() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     agent.order(Wanted {
         graphs: GraphLevel::Nodes,
         ..window(Kinds::KERNELS)
@@ -161,9 +157,7 @@ fn two_programs_are_on_one_axis_and_a_window_cuts_both() {
 
 #[test]
 fn a_window_longer_than_the_file_is_drained_while_it_runs() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     let mut tracing = Tracing::open(&rig.trace(), &ReadLimits::default()).unwrap();
     agent.begin(Kinds::KERNELS);
     // A file of 8 MiB holds 55,000 kernels.
@@ -187,9 +181,7 @@ fn a_window_longer_than_the_file_is_drained_while_it_runs() {
 
 #[test]
 fn limits_hold_and_rubbish_is_left_out() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     agent.begin(Kinds::ALL);
     program.ask("work 2000");
     agent.end();

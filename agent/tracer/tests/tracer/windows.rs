@@ -15,9 +15,7 @@ use super::rig::Rig;
 
 #[test]
 fn the_kernels_of_a_window_are_drained_with_their_names() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     assert_eq!(program.recorded("launch 100"), 0);
     agent.begin(Kinds::KERNELS);
     assert_eq!(program.recorded("launch 1000"), 1000);
@@ -53,9 +51,7 @@ fn the_kernels_of_a_window_are_drained_with_their_names() {
 
 #[test]
 fn until_somebody_asks_no_libcupti_is_mapped_and_nothing_is_called() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (rig, mut program, mut agent) = Agent::anew();
     assert_eq!(program.recorded("launch 100000"), 0);
     assert!(program.has_mapped("libflopwatch_cuda") && !program.has_mapped("libcupti"));
     assert_eq!(rig.calls(), []);
@@ -72,8 +68,7 @@ fn until_somebody_asks_no_libcupti_is_mapped_and_nothing_is_called() {
 #[test]
 fn two_hundred_windows_have_exactly_what_the_program_launched_in_them() {
     let rig = Rig::new(1300);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (mut program, mut agent) = Agent::started(&rig);
     let (mut expected, mut found) = (0, 0);
     let (mut times, mut mapped) = ((Vec::new(), Vec::new()), 0);
     for round in 0..200_u64 {
@@ -114,8 +109,7 @@ fn two_hundred_windows_have_exactly_what_the_program_launched_in_them() {
 #[test]
 fn every_kind_of_record_comes_with_what_it_refers_to() {
     let rig = Rig::new(1208);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (mut program, mut agent) = Agent::started(&rig);
     agent.begin(Kinds::ALL);
     // Kernel, copy, copy between devices, memset, graph, wait; each with two calls.
     let recorded: u64 = (0..6).map(|kind| program.recorded(&format!("launch 10 {kind}"))).sum();
@@ -169,8 +163,7 @@ fn every_kind_of_record_comes_with_what_it_refers_to() {
 #[test]
 fn nodes_of_graphs_come_where_they_are_wanted_and_cupti_is_new_enough() {
     let rig = Rig::new(1208);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (mut program, mut agent) = Agent::started(&rig);
     let nodes = Wanted {
         graphs: GraphLevel::Nodes,
         ..window(Kinds::KERNELS)
@@ -194,8 +187,7 @@ fn nodes_of_graphs_come_where_they_are_wanted_and_cupti_is_new_enough() {
 #[test]
 fn a_window_is_drained_while_it_is_written_by_many_threads() {
     let rig = Rig::new(1304);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (mut program, mut agent) = Agent::started(&rig);
     agent.begin(Kinds::KERNELS.with(Kinds::RUNTIME));
     // Several times as much as the file holds.
     program.tell("threads 8 30000");
@@ -219,9 +211,7 @@ fn a_window_is_drained_while_it_is_written_by_many_threads() {
 
 #[test]
 fn a_window_begins_at_its_time_and_ends_at_its_deadline_without_an_agent() {
-    let rig = Rig::new(1305);
-    let mut program = rig.start();
-    let mut agent = Agent::of(&rig);
+    let (_rig, mut program, mut agent) = Agent::anew();
     let now = now_ns();
     agent.order(Wanted {
         start_at_ns: now + 200_000_000,

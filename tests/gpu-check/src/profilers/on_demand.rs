@@ -9,7 +9,7 @@ use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::jax::{Jax, service};
 use flopwatch_agent::profilers::kineto::Kineto;
-use flopwatch_agent::profilers::{AnyProfiler, Site};
+use flopwatch_agent::profilers::{Profiler, Site};
 use flopwatch_api::artifact::{TRACES, XPLANE};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{ProcessId, Procfs};
@@ -93,7 +93,7 @@ pub(super) fn jax(options: &ProfilersOptions, bundle: &Path, gpu: bool) -> Resul
 
 /// One capture as the agent takes it, with the program at work for all of the window.
 fn record(
-    profiler: &dyn AnyProfiler,
+    profiler: &impl Profiler,
     type_: ProfilerType,
     site: &Site,
     probed: &Probed,

@@ -144,10 +144,16 @@ fn join(endpoints: &Endpoints, pod: &Pod, audience: Told, limit: Duration) -> Re
     endpoints.join(&Procfs::default(), pod.process(), &audience, limit)
 }
 
-#[test]
-fn a_process_is_answered_by_the_kernels_word_on_who_it_is() {
+/// A pod whose processes are told to record where they are this one.
+fn joined() -> (Pod, Endpoints, Membership) {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
     let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
+    (pod, endpoints, membership)
+}
+
+#[test]
+fn a_process_is_answered_by_the_kernels_word_on_who_it_is() {
+    let (pod, endpoints, membership) = joined();
     let client = pod.client("client");
     // Whatever PIDs it claims.
     for claimed in [&[1][..], &[own() + 1, 1], &[]] {
@@ -171,8 +177,7 @@ fn a_process_of_no_capture_is_not_answered() {
 
 #[test]
 fn what_no_client_sends_is_counted_and_the_next_one_is_answered() {
-    let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
+    let (pod, _endpoints, membership) = joined();
     let client = pod.client("client");
     let huge = vec![b'x'; 64 << 10];
     let mut many = request(&[1]);
@@ -191,8 +196,7 @@ fn what_no_client_sends_is_counted_and_the_next_one_is_answered() {
 
 #[test]
 fn a_flood_is_read_in_part_and_passes() {
-    let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
+    let (pod, _endpoints, membership) = joined();
     let flood = pod.client("flood");
     let until = Instant::now() + Duration::from_millis(1500);
     while Instant::now() < until {
@@ -319,8 +323,7 @@ fn a_request_that_nobody_waits_for_any_more_is_not_answered_so_that_no_answer_is
 
 #[test]
 fn a_process_that_asks_for_nothing_is_sent_nothing_so_that_its_next_answer_is_its_own() {
-    let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
+    let (pod, _endpoints, membership) = joined();
     let client = pod.client("client");
     let mut nothing = request(&[1]);
     nothing[40] = 0;
@@ -332,8 +335,7 @@ fn a_process_that_asks_for_nothing_is_sent_nothing_so_that_its_next_answer_is_it
 
 #[test]
 fn a_registration_is_read_and_not_answered() {
-    let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
+    let (pod, _endpoints, membership) = joined();
     let client = pod.client("client");
     let mut registration = 16_u64.to_le_bytes().to_vec();
     registration.extend_from_slice(b"ctxt");

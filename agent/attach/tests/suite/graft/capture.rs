@@ -8,7 +8,7 @@ use std::time::Duration;
 use flopwatch_attach::nsys::{HostTools, failed_at_random};
 use flopwatch_attach::sandbox::{self, Sandboxed};
 
-use super::container::{Container, Rig, wait_for};
+use super::container::{Container, Rig, wait_for, wait_until};
 
 /// A count that one of the workload's processes reported.
 pub(crate) struct Count {
@@ -48,9 +48,7 @@ impl Container {
     /// it or to its session: between the launcher's decision and the workload's first instruction
     /// lies the start of the profiler's library.
     pub(crate) fn reports(&self) {
-        wait_for("the workload's first report", || {
-            (!counts(&self.stdout()).is_empty()).then_some(())
-        });
+        wait_until("the workload's first report", || !counts(&self.stdout()).is_empty());
     }
 
     /// Waits until the workload has worked so long by its own reports, and so much.

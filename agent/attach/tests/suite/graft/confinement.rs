@@ -8,7 +8,7 @@ use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use nix::sys::signal::Signal;
 
 use super::capture::sandboxed;
-use super::container::{Container, Rig, rig, wait_for};
+use super::container::{Container, Rig, rig, wait_until};
 use super::{SESSION, members, options};
 
 #[test]
@@ -124,7 +124,7 @@ fn a_sandboxed_tool_that_nobody_wants_any_more_is_killed_and_reaped_with_its_chi
     let reexec = rig.reexec.clone();
     let running = std::thread::spawn(move || sandbox::run_until(&reexec, &tool, &cancelled.into()).unwrap());
     // The sandbox's first process, the shell, and what it started.
-    wait_for("the tool's processes", || (running_as(user).len() == 4).then_some(()));
+    wait_until("the tool's processes", || running_as(user).len() == 4);
     let start = Instant::now();
     drop(cancel);
     assert_eq!(running.join().unwrap().end, End::Cancelled);
@@ -165,9 +165,8 @@ fn a_session_has_a_cgroup_of_its_own_which_can_be_removed() {
     assert!(!cgroup.remove().unwrap(), "removed under the session's feet");
     container.reports();
     target.shutdown_session(SESSION).unwrap();
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
-    wait_for("the cgroup's end", || cgroup.remove().unwrap().then_some(()));
+    container.terminates(0);
+    wait_until("the cgroup's end", || cgroup.remove().unwrap());
     assert!(cgroup.remove().unwrap(), "a second removal is fine");
 }
 
@@ -199,6 +198,5 @@ fn the_agents_capabilities_are_enough_to_take_a_capture_out() {
     assert!(text.starts_with("captured\nCapEff:\t"), "{text}");
     let held = u64::from_str_radix(text.trim().rsplit('\t').next().unwrap(), 16).unwrap();
     assert_eq!(held & (1 << 1), 0, "CAP_DAC_OVERRIDE was there after all");
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(143));
+    container.terminates(143);
 }

@@ -474,6 +474,13 @@ impl Container {
         wait_for("the container's end", || self.unshare.try_wait().unwrap())
     }
 
+    /// Asks it to end, and waits until it has, which must be with that code.
+    #[track_caller]
+    pub(crate) fn terminates(&mut self, code: i32) {
+        self.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(self.end().code(), Some(code));
+    }
+
     /// Waits for its end and gives its folder on.
     pub(crate) fn finish(mut self) -> tempfile::TempDir {
         self.end();
@@ -530,6 +537,11 @@ pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "waited too long for {what}");
         pause(Duration::from_millis(10));
     }
+}
+
+/// Waits until something holds, as long as [`wait_for`] asks.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    wait_for(what, || holds().then_some(()));
 }
 
 #[allow(clippy::disallowed_methods, reason = "tests have no runtime")]

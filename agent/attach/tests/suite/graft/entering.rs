@@ -10,7 +10,7 @@ use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::{End, Output, ReexecError};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod, umask};
 
-use super::container::{Container, LIMITS, Rig, Spec, Tools, rig, wait_for};
+use super::container::{Container, LIMITS, Rig, Spec, Tools, rig, wait_for, wait_until};
 use super::options;
 
 /// A shell in a launcher's place: its name, its words and its file are what an agent looks for.
@@ -30,9 +30,7 @@ fn forged(rig: &Rig, words: &str) -> (Container, Candidate) {
         .tools(Tools::Script("#!/bin/sh\nexit 1\n"))
         .launcher(None)
         .start(rig);
-    wait_for("the forged launcher", || {
-        container.file("run/waiting").exists().then_some(())
-    });
+    wait_until("the forged launcher", || container.file("run/waiting").exists());
     let candidate = Candidate {
         process: container.init(),
         container: None,

@@ -1,7 +1,6 @@
 //! Entrypoints of every kind: scripts, an init before the program, and programs that are better
 //! left alone.
 
-use flopwatch_attach::nsys::Collection;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +10,8 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::capture::{Capture, counts};
-use super::container::{Container, Spec, Tools, WORKLOAD, rig, wait_for};
-use super::{SESSION, graft};
+use super::container::{Container, Spec, Tools, WORKLOAD, rig, wait_until};
+use super::{SESSION, collect, grafted};
 
 /// A folder for a container with one more file in it, seen there as `/flopwatch/tools/NAME`.
 fn folder_with(name: &str, make: impl FnOnce(&Path)) -> TempDir {
@@ -161,17 +160,9 @@ fn a_shell_entrypoint_is_grafted_and_the_program_that_it_starts_is_captured() {
             &Spec::of(&["/flopwatch/tools/entrypoint", "--fail-code", "7"]),
             folder,
         );
-        let (target, state) = graft(rig, &container);
-        assert!(state.grafted, "{state:?}");
+        let target = grafted(rig, &container);
         container.reports();
-        let bounds = flopwatch_attach::graft::Bounds {
-            limit: Duration::from_mins(1),
-            max_bytes: 1 << 30,
-            min_free_bytes: 0,
-        };
-        target
-            .start_collection(SESSION, "x", &Collection::default(), bounds)
-            .unwrap();
+        collect(&target, "x");
         container.works_for(Duration::from_millis(1500));
         target.stop_collection(SESSION, "x").unwrap();
         Capture::read(rig, &container.file("run/out/x.qdstrm")).agrees_with(&counts(&container.stdout()), 1, 1);
@@ -188,13 +179,11 @@ fn an_init_before_the_program_reaps_and_passes_signals_on_as_ever() {
     }
     let Some(rig) = rig() else { return };
     let mut container = Spec::of(&["/usr/bin/tini", "--", WORKLOAD, "--fail-code", "4"]).start(rig);
-    let (_, state) = graft(rig, &container);
-    assert!(state.grafted, "{state:?}");
+    grafted(rig, &container);
     container.reports();
     container.signal(Signal::SIGHUP);
-    wait_for("SIGHUP", || container.stdout().contains("hup=1 int=0").then_some(()));
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(4));
+    wait_until("SIGHUP", || container.stdout().contains("hup=1 int=0"));
+    container.terminates(4);
     let stdout = container.stdout();
     assert!(
         stdout.lines().next_back().unwrap().ends_with("hup=1 int=0 term=1"),

@@ -12,9 +12,9 @@ use nix::sys::stat::Mode;
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use super::container::{Container, Rig, Spec, WORKLOAD, rig, wait_for};
+use super::container::{Container, Rig, Spec, WORKLOAD, rig, wait_until};
 use super::harm::supervisors;
-use super::{graft, members, options};
+use super::{grafted, members, options};
 
 /// Waits until it is told to go on, then starts programs of every kind and says what each of them
 /// sees of itself.
@@ -61,9 +61,7 @@ fn folder() -> TempDir {
 }
 
 fn release_held(container: &Container) {
-    wait_for("the workload", || {
-        container.stdout().starts_with("ready\n").then_some(())
-    });
+    wait_until("the workload", || container.stdout().starts_with("ready\n"));
     std::fs::OpenOptions::new()
         .write(true)
         .open(container.file("run/go"))
@@ -75,9 +73,7 @@ fn release_held(container: &Container) {
 /// Kills the supervisor, whose reaper then ends the session and itself.
 fn kill_the_session(init: i32) {
     kill(Pid::from_raw(supervisors(init)[1]), Signal::SIGKILL).unwrap();
-    wait_for("the end of all that the supervisor kept", || {
-        members(init).is_empty().then_some(())
-    });
+    wait_until("the end of all that the supervisor kept", || members(init).is_empty());
 }
 
 fn starts(rig: &Rig, launcher: Option<&[&str]>) -> Container {
@@ -89,12 +85,10 @@ fn starts(rig: &Rig, launcher: Option<&[&str]>) -> Container {
 }
 
 /// Starts it grafted and waits until it is ready.
-fn grafted(rig: &Rig) -> Container {
+fn ready(rig: &Rig) -> Container {
     let container = starts(rig, Spec::default().launcher);
-    assert!(graft(rig, &container).1.grafted);
-    wait_for("the workload", || {
-        container.stdout().starts_with("ready\n").then_some(())
-    });
+    grafted(rig, &container);
+    wait_until("the workload", || container.stdout().starts_with("ready\n"));
     container
 }
 
@@ -105,7 +99,7 @@ fn programs_that_start_after_the_session_has_died_start_as_they_do_unprepared() 
     release_held(&plain);
     assert_eq!(plain.end().code(), Some(6));
 
-    let mut container = grafted(rig);
+    let mut container = ready(rig);
     kill_the_session(container.init().pid);
     release_held(&container);
     let code = container.end().code();
@@ -128,9 +122,7 @@ fn a_session_that_dies_before_the_first_instruction_costs_the_workload_nothing()
     // Halted, so that the session is there and gone again before the launcher takes it.
     target.start_session(&options()).unwrap();
     kill(launcher, Signal::SIGSTOP).unwrap();
-    wait_for("the session's environment", || {
-        container.file("run/env").exists().then_some(())
-    });
+    wait_until("the session's environment", || container.file("run/env").exists());
     kill_the_session(launcher.as_raw());
     kill(launcher, Signal::SIGCONT).unwrap();
     assert_eq!(container.end().code(), Some(4));
@@ -145,7 +137,7 @@ fn a_session_that_dies_before_the_first_instruction_costs_the_workload_nothing()
 #[test]
 fn a_session_that_does_not_answer_does_not_hold_a_program_up_for_ever() {
     let Some(rig) = rig() else { return };
-    let mut container = grafted(rig);
+    let mut container = ready(rig);
     let init = container.init().pid;
     stand_still(init);
     let environment = std::fs::read(format!("/proc/{init}/environ")).unwrap();
@@ -182,7 +174,7 @@ fn stand_still(init: i32) {
 #[test]
 fn a_program_in_a_network_of_its_own_starts_beside_a_session_that_lives() {
     let Some(rig) = rig() else { return };
-    let mut container = grafted(rig);
+    let mut container = ready(rig);
     let init = container.init().pid;
     let environment = std::fs::read(format!("/proc/{init}/environ")).unwrap();
     // As a sandbox that the workload makes for a child of its own would have it: everything but the
@@ -242,7 +234,7 @@ fn a_program_that_ends_by_itself_with_an_error_is_not_started_again() {
         std::fs::create_dir_all(folder.path().join("tools")).unwrap();
         compile(source, &folder.path().join("tools/program"));
         let mut container = Container::start_in(rig, &Spec::of(&["/flopwatch/tools/program"]), folder);
-        assert!(graft(rig, &container).1.grafted);
+        grafted(rig, &container);
         assert_eq!(container.end().code(), Some(1));
         assert_eq!(container.stdout(), expected);
     }

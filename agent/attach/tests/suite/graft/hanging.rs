@@ -9,7 +9,7 @@ use flopwatch_attach::cgroup::ContainerCgroup;
 use flopwatch_attach::graft::{Candidate, waits};
 use flopwatch_attach::process::Procfs;
 
-use super::container::{Container, Rig, rig, wait_for, waiting};
+use super::container::{Container, Rig, rig, wait_until, waiting};
 use super::options;
 
 /// Mounts a FUSE file system over a folder of the container, and never answers for it. It ends with
@@ -60,9 +60,7 @@ fn a_run_folder_on_a_file_system_that_hangs_stops_no_other_graft() {
     assert!(target.await_state(Duration::from_mins(1)).unwrap().grafted);
     // The connection ends, and what waited comes back.
     drop(fuse);
-    wait_for("the thread that was left behind", || {
-        (!gate.is_taken("hanging")).then_some(())
-    });
+    wait_until("the thread that was left behind", || !gate.is_taken("hanging"));
 }
 
 #[test]

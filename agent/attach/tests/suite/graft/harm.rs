@@ -9,8 +9,8 @@ use flopwatch_attach::process::Procfs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::container::{Container, PATIENT, Rig, Spec, Tools, WORKLOAD, rig, wait_for};
-use super::{graft, members};
+use super::container::{Container, PATIENT, Rig, Spec, Tools, WORKLOAD, rig, wait_for, wait_until};
+use super::{graft, grafted, members};
 
 /// The container's processes that were started as `launcher keeper`, the outermost first.
 pub(crate) fn supervisors(init: i32) -> Vec<i32> {
@@ -40,8 +40,7 @@ fn python(rig: &Rig, prepared: bool, program: &str) -> (Container, String) {
     let command = ["/usr/bin/python3", "-u", "-c", program];
     let mut container = Spec::of(&command).launcher(prepared.then_some(&PATIENT)).start(rig);
     if prepared {
-        let (_, state) = graft(rig, &container);
-        assert!(state.grafted, "{state:?}");
+        grafted(rig, &container);
     }
     container.end();
     let stdout = container.stdout();
@@ -52,8 +51,7 @@ fn python(rig: &Rig, prepared: bool, program: &str) -> (Container, String) {
 fn a_session_that_is_asked_to_end_does_and_the_workload_runs_on() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
-    let (target, state) = graft(rig, &container);
-    assert!(state.grafted, "{state:?}");
+    let target = grafted(rig, &container);
     // It hangs where nothing of it reads what it is asked.
     let agent = members(container.init().pid)
         .into_iter()
@@ -64,33 +62,27 @@ fn a_session_that_is_asked_to_end_does_and_the_workload_runs_on() {
         .unwrap();
     kill(Pid::from_raw(agent), Signal::SIGSTOP).unwrap();
     target.end_hanging_session().unwrap();
-    wait_for("the session's end", || {
-        members(container.init().pid).is_empty().then_some(())
-    });
+    wait_until("the session's end", || members(container.init().pid).is_empty());
     target.end_hanging_session().unwrap();
     container.reports();
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 #[test]
 fn a_killed_supervisor_leaves_the_workload_nothing_to_wait_for() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
-    assert!(graft(rig, &container).1.grafted);
+    grafted(rig, &container);
     container.reports();
     let init = container.init().pid;
     let ours = supervisors(init);
     assert_eq!(ours.len(), 2, "a reaper and its supervisor");
     assert!(members(init).len() > 3, "the profiler runs beside the workload");
     kill(Pid::from_raw(ours[1]), Signal::SIGKILL).unwrap();
-    wait_for("the end of all that the supervisor kept", || {
-        members(init).is_empty().then_some(())
-    });
+    wait_until("the end of all that the supervisor kept", || members(init).is_empty());
     // Ten more reports of the workload, each with what waitpid answers.
     container.works_for(Duration::from_secs(1));
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
     let stdout = container.stdout();
     let mut reports = stdout.lines().filter(|line| line.starts_with("t="));
     assert!(reports.all(|line| line.ends_with("wait=ECHILD")), "{stdout}");
@@ -100,17 +92,14 @@ fn a_killed_supervisor_leaves_the_workload_nothing_to_wait_for() {
 fn a_killed_reaper_takes_everything_along() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
-    assert!(graft(rig, &container).1.grafted);
+    grafted(rig, &container);
     container.reports();
     let init = container.init().pid;
     let ours = supervisors(init);
     kill(Pid::from_raw(ours[0]), Signal::SIGKILL).unwrap();
-    wait_for("the end of all that the reaper had", || {
-        members(init).is_empty().then_some(())
-    });
+    wait_until("the end of all that the reaper had", || members(init).is_empty());
     container.works_for(Duration::from_millis(500));
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
     // The supervisor itself may have been met once; after that the workload is childless again.
     let stdout = container.stdout();
     let met = stdout

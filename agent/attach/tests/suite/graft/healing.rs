@@ -9,8 +9,8 @@ use flopwatch_attach::nsys::SessionState;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::container::{Container, Rig, Spec, WORKLOAD, pause, rig, wait_for};
-use super::{SESSION, graft, members, options};
+use super::container::{Container, Rig, Spec, WORKLOAD, pause, rig, wait_until};
+use super::{SESSION, graft, grafted, members, options};
 
 /// Within this time a start that nobody strikes is grafted.
 const HEALING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -70,7 +70,7 @@ fn struck(rig: &Rig, spec: &Spec<'_>, number: usize) -> String {
         }
         pause(Duration::from_millis(5));
     }
-    wait_for("the workload", || (!container.stdout().is_empty()).then_some(()));
+    wait_until("the workload", || !container.stdout().is_empty());
     container.signal(Signal::SIGTERM);
     assert_eq!(container.end().code(), Some(0), "start {number}, {killed} was killed");
     killed
@@ -108,8 +108,7 @@ fn whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted() {
         let found = names(memory.path());
         assert!(found.values().all(|files| *files == 1), "start {number}: {found:?}");
         container.reports();
-        container.signal(Signal::SIGTERM);
-        assert_eq!(container.end().code(), Some(0));
+        container.terminates(0);
     }
     waited.sort_unstable();
     println!(
@@ -145,14 +144,12 @@ fn a_list_that_nobody_uses_and_that_never_answers_is_made_anew() {
     let spec = Spec::of(&[WORKLOAD]).shared_memory(Some(memory.path()));
     let mut container = spec.start(rig);
     let start = Instant::now();
-    let (_, state) = graft(rig, &container);
-    assert!(state.grafted, "{state:?}");
+    grafted(rig, &container);
     assert!(start.elapsed() < HEALING_TIMEOUT, "{:?}", start.elapsed());
     let after = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&list).unwrap());
     assert_ne!(before, after);
     let log = std::fs::read_to_string(container.file("run/keeper.log")).unwrap();
     assert!(log.contains("removed the profiler's list of sessions"), "{log}");
     container.reports();
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }

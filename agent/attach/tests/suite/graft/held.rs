@@ -3,19 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use flopwatch_attach::graft::{Bounds, Target};
-use flopwatch_attach::nsys::Collection;
+use flopwatch_attach::graft::Target;
 use nix::sys::signal::Signal;
 
 use super::capture::Capture;
-use super::container::{Container, PATIENT, Rig, WORKLOAD, children, rig, wait_for, waiting};
-use super::{SESSION, options};
-
-const LOOSE: Bounds = Bounds {
-    limit: Duration::from_mins(1),
-    max_bytes: 1 << 30,
-    min_free_bytes: 0,
-};
+use super::container::{Container, PATIENT, Rig, WORKLOAD, children, rig, wait_for, wait_until, waiting};
+use super::{SESSION, collect, options};
 
 const LAUNCHER: &str = "/flopwatch/tools/launcher";
 
@@ -59,16 +52,14 @@ fn a_collection_before_the_first_instruction_holds_every_range_and_outlives_the_
     let (launcher, holder) = targets(rig, &container);
     launcher.start_session_held(&options()).unwrap();
     assert!(launcher.await_held(Duration::from_mins(1)).unwrap());
-    holder
-        .start_collection(SESSION, "start", &Collection::default(), LOOSE)
-        .unwrap();
+    collect(&holder, "start");
     assert_eq!(container.stdout(), "", "the program waits for the collection");
     holder.release().unwrap();
     holder.release().unwrap();
     let state = holder.await_state(Duration::from_mins(1)).unwrap();
     assert!(state.grafted, "{state:?}");
 
-    wait_for("the program's end", || holder.has_ended().unwrap().then_some(()));
+    wait_until("the program's end", || holder.has_ended().unwrap());
     assert!(
         container.unshare.try_wait().unwrap().is_none(),
         "the container stays for its capture"
@@ -109,16 +100,11 @@ fn a_program_that_nobody_captures_ends_at_once_with_its_code_and_gets_the_signal
     let command = held("60", &[WORKLOAD, "--fail-code", "6"]);
     let mut container = Container::bare(rig, &command);
     grafted(rig, &container);
-    wait_for("the program's first report", || {
-        container.stdout().contains("ranges=").then_some(())
-    });
+    wait_until("the program's first report", || container.stdout().contains("ranges="));
     container.signal(Signal::SIGHUP);
-    wait_for("the signal's report", || {
-        container.stdout().contains("hup=1").then_some(())
-    });
+    wait_until("the signal's report", || container.stdout().contains("hup=1"));
     let asked = Instant::now();
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(6));
+    container.terminates(6);
     assert!(asked.elapsed() < Duration::from_secs(40), "{:?}", asked.elapsed());
     assert!(container.stdout().contains("wait=ECHILD"), "no child of ours");
 }
@@ -130,11 +116,9 @@ fn a_capture_that_nobody_takes_does_not_keep_the_container_for_ever() {
     let mut container = Container::bare(rig, &command);
     let holder = grafted(rig, &container);
     container.reports();
-    holder
-        .start_collection(SESSION, "left", &Collection::default(), LOOSE)
-        .unwrap();
+    collect(&holder, "left");
     container.signal(Signal::SIGTERM);
-    wait_for("the program's end", || holder.has_ended().unwrap().then_some(()));
+    wait_until("the program's end", || holder.has_ended().unwrap());
     let ended = Instant::now();
     assert_eq!(container.end().code(), Some(0));
     let stayed = ended.elapsed();
@@ -214,7 +198,6 @@ fn a_signal_ends_a_held_program_that_does_nothing_about_it() {
         line.starts_with(b"/bin/sleep\0").then_some(())
     });
     let sent = Instant::now();
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(143));
+    container.terminates(143);
     assert!(sent.elapsed() < Duration::from_secs(5), "{:?}", sent.elapsed());
 }

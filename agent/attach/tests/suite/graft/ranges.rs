@@ -4,17 +4,11 @@ use std::time::Duration;
 
 use flopwatch_attach::graft::{Bounds, GraftError, Target};
 use flopwatch_attach::nsys::{CaptureRange, Collection, LaunchOptions, RangeTrigger, SessionState};
-use nix::sys::signal::Signal;
 
 use super::capture::Capture;
-use super::container::{Container, Rig, Spec, WORKLOAD, newer, rig, wait_for};
-use super::{SESSION, options};
+use super::container::{Container, Rig, Spec, WORKLOAD, newer, rig, wait_until};
+use super::{LOOSE, SESSION, collect, options};
 
-const LOOSE: Bounds = Bounds {
-    limit: Duration::from_mins(1),
-    max_bytes: 1 << 30,
-    min_free_bytes: 0,
-};
 /// A step of the workload takes three times this, so that a range is long enough to be told from
 /// the next.
 const SLOW: [&str; 3] = [WORKLOAD, "--range-micros", "30000"];
@@ -56,13 +50,13 @@ fn started(rig: &Rig, range: &str, first: Option<&Collection>) -> (Container, Ta
 /// Waits until the last range is over; prints each state on the way, which a failure shows.
 fn await_idle(target: &Target) {
     let mut last = None;
-    wait_for("the end of the last range", || {
+    wait_until("the end of the last range", || {
         let state = target.session_state(SESSION).unwrap();
         if last.as_ref() != Some(&state) {
             eprintln!("{state:?}, captures: {:?}", target.captures_of("r").unwrap());
             last = Some(state.clone());
         }
-        (state == SessionState::Idle).then_some(())
+        state == SessionState::Idle
     });
 }
 
@@ -91,8 +85,7 @@ fn two_ranges_from_the_start(rig: &Rig) {
     }
     assert!(target.remove_captures_of("r").unwrap());
     assert!(!target.remove_captures_of("r").unwrap());
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 #[test]
@@ -121,8 +114,7 @@ fn a_range_of_a_program_that_runs_is_captured_and_the_session_is_open_for_the_ne
         one_step(rig, &container, "r.qdstrm");
         assert!(target.remove_captures_of("r").unwrap());
     }
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 #[test]
@@ -137,15 +129,12 @@ fn a_range_that_is_over_before_the_deadline_costs_no_session_when_nobody_stops_i
     target
         .start_collection(SESSION, "r", &ranges(RangeTrigger::Nvtx, 2), short)
         .unwrap();
-    wait_for("the guard", || {
-        (!container.file("run/collecting").exists()).then_some(())
-    });
+    wait_until("the guard", || !container.file("run/collecting").exists());
     assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle);
     assert_eq!(target.captures_of("r").unwrap().len(), 2);
     target.discard_collection(SESSION, "r").unwrap();
     assert_eq!(target.captures_of("r").unwrap().len(), 0);
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 /// A range that does not come leaves nothing, and the session records all the same.
@@ -158,15 +147,12 @@ fn missed(rig: &Rig, range: &str, trigger: RangeTrigger) {
     assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Collecting);
     let stopped = target.stop_ranges(SESSION, "r");
     assert!(matches!(stopped, Err(GraftError::NoCapture { .. })), "{stopped:?}");
-    target
-        .start_collection(SESSION, "all", &Collection::default(), LOOSE)
-        .unwrap();
+    collect(&target, "all");
     container.works_for(Duration::from_millis(500));
     target.stop_collection(SESSION, "all").unwrap();
     let all = Capture::read(rig, &container.file("run/out/all.qdstrm"));
     assert_eq!(all.names(), ["backward", "forward", "optimizer", "step"]);
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 #[test]

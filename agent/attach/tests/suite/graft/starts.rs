@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use flopwatch_attach::nsys::{LaunchOptions, SessionState};
 use nix::sys::signal::Signal;
 
-use super::container::{Container, Spec, Tools, WORKLOAD, rig, wait_for};
-use super::{SESSION, graft, members};
+use super::container::{Container, Spec, Tools, WORKLOAD, rig, wait_until};
+use super::{SESSION, graft, grafted, members};
 
 fn environment_lines(stdout: &str) -> BTreeSet<String> {
     stdout
@@ -59,8 +59,7 @@ fn exit_codes_and_standard_input_are_the_workloads() {
     let input = vec![b'x'; 20_000];
     let command = [WORKLOAD, "--read-stdin", "--seconds", "1", "--fail-code", "9"];
     let mut container = Spec::of(&command).stdin(&input).start(rig);
-    let (_, state) = graft(rig, &container);
-    assert!(state.grafted);
+    grafted(rig, &container);
     assert_eq!(container.end().code(), Some(9));
     assert!(container.stdout().contains("stdin bytes=20000\n"));
 
@@ -95,7 +94,7 @@ fn signals_descriptors_umask_and_folder_are_as_without_a_launcher() {
     }
     assert_eq!(seen[0], seen[1]);
     let mut container = Spec::of(&command).start(rig);
-    assert!(graft(rig, &container).1.grafted);
+    grafted(rig, &container);
     assert_eq!(container.end().code(), Some(0));
     // The profiler's library opens descriptors of its own in the process; the launcher adds none,
     // as the first half shows.
@@ -108,15 +107,13 @@ fn signals_descriptors_umask_and_folder_are_as_without_a_launcher() {
 fn signals_reach_the_workloads_own_handlers() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
-    let (_, state) = graft(rig, &container);
-    assert!(state.grafted);
+    grafted(rig, &container);
     container.reports();
     container.signal(Signal::SIGHUP);
-    wait_for("SIGHUP", || container.stdout().contains("hup=1 int=0").then_some(()));
+    wait_until("SIGHUP", || container.stdout().contains("hup=1 int=0"));
     container.signal(Signal::SIGINT);
-    wait_for("SIGINT", || container.stdout().contains("hup=1 int=1").then_some(()));
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    wait_until("SIGINT", || container.stdout().contains("hup=1 int=1"));
+    container.terminates(0);
     assert!(
         container
             .stdout()
@@ -200,10 +197,9 @@ fn tools_that_are_missing_hang_or_crash_mean_a_plain_start() {
         assert_eq!((state.grafted, state.reason.as_str()), (false, reason), "{what}");
         // Nothing of ours stays beside the workload.
         let init = container.init();
-        wait_for("the supervisor's end", || members(init.pid).is_empty().then_some(()));
+        wait_until("the supervisor's end", || members(init.pid).is_empty());
         container.reports();
-        container.signal(Signal::SIGTERM);
-        assert_eq!(container.end().code(), Some(0));
+        container.terminates(0);
         assert!(container.stdout().contains("start pid=1 wait=ECHILD"), "{what}");
         assert!(
             !container
@@ -235,12 +231,10 @@ fn of_containers_with_the_same_shared_memory_one_has_a_session() {
 
     // The place comes free with the container that had it.
     for container in [&mut first, &mut second] {
-        container.signal(Signal::SIGTERM);
-        assert_eq!(container.end().code(), Some(0));
+        container.terminates(0);
     }
     let third = spec.start(rig);
-    let (_, state) = graft(rig, &third);
-    assert!(state.grafted, "{state:?}");
+    grafted(rig, &third);
 }
 
 #[test]
@@ -258,8 +252,7 @@ fn a_launch_that_trips_over_itself_is_begun_again() {
     let mut container = Spec::of(&[WORKLOAD, "--print-env"])
         .tools(Tools::Script(tools))
         .start(rig);
-    let (_, state) = graft(rig, &container);
-    assert!(state.grafted, "{state:?}");
+    grafted(rig, &container);
     assert_eq!(container.end().code(), Some(0));
     assert!(container.stdout().contains("env GIVEN=1"));
 }
@@ -274,8 +267,7 @@ fn a_refusal_of_the_agent_starts_the_workload_at_once() {
     assert_eq!((state.grafted, state.reason.as_str()), (false, "session_failed"));
     assert_eq!(target.failure().as_deref(), Some("captures are switched off"));
     container.reports();
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 #[test]
@@ -325,22 +317,18 @@ fn a_life_of_more_than_thirty_seconds_lets_the_next_start_be_grafted() {
     let Some(rig) = rig() else { return };
     let spec = Spec::of(&[WORKLOAD]);
     let container = spec.start(rig);
-    assert!(graft(rig, &container).1.grafted);
+    grafted(rig, &container);
     let marker = container.file("run/marker");
     assert!(std::fs::read_to_string(&marker).unwrap().contains("survived=false"));
-    wait_for("the mark", || {
-        std::fs::read_to_string(&marker)
-            .unwrap()
-            .contains("survived=true")
-            .then_some(())
+    wait_until("the mark", || {
+        std::fs::read_to_string(&marker).unwrap().contains("survived=true")
     });
     assert!(container.started.elapsed() > Duration::from_secs(30));
     container.signal(Signal::SIGTERM);
     let mut container = Container::start_in(rig, &spec, container.finish());
-    assert!(graft(rig, &container).1.grafted);
+    grafted(rig, &container);
     container.reports();
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 /// Fifty, or as many as a soak asks for. Where the profiler trips over itself again and again the

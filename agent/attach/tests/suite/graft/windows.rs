@@ -10,21 +10,14 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::capture::{Capture, counts};
-use super::container::{Container, Spec, WORKLOAD, rig, wait_for};
-use super::{SESSION, graft, members};
-
-const LOOSE: Bounds = Bounds {
-    limit: Duration::from_mins(1),
-    max_bytes: 1 << 30,
-    min_free_bytes: 0,
-};
+use super::container::{Container, Spec, WORKLOAD, rig, wait_until};
+use super::{LOOSE, SESSION, collect, graft, grafted, members};
 
 #[test]
 fn a_session_whose_launch_is_gone_records_all_the_same() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
-    let (target, state) = graft(rig, &container);
-    assert!(state.grafted, "{state:?}");
+    let target = grafted(rig, &container);
     container.reports();
     let procfs = Procfs::default();
     let launch = members(container.init().pid).into_iter().find(|pid| {
@@ -35,9 +28,7 @@ fn a_session_whose_launch_is_gone_records_all_the_same() {
     kill(Pid::from_raw(launch.unwrap()), Signal::SIGKILL).unwrap();
     // The supervisor looks several times in that time.
     container.works_for(Duration::from_millis(1500));
-    target
-        .start_collection(SESSION, "after", &Collection::default(), LOOSE)
-        .unwrap();
+    collect(&target, "after");
     container.works_for(Duration::from_millis(500));
     let path = target.stop_collection(SESSION, "after").unwrap();
     let raw = container.file("raw");
@@ -47,8 +38,7 @@ fn a_session_whose_launch_is_gone_records_all_the_same() {
         Capture::read(rig, &raw).names(),
         ["backward", "forward", "optimizer", "step"]
     );
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 #[test]
@@ -69,9 +59,7 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
     assert!(target.tools_version().unwrap().is_some());
 
     for name in ["first", "second"] {
-        target
-            .start_collection(SESSION, name, &Collection::default(), LOOSE)
-            .unwrap();
+        collect(&target, name);
         assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Collecting);
         container.works_for(Duration::from_millis(1500));
         let path = target.stop_collection(SESSION, name).unwrap();
@@ -89,8 +77,7 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
         capture.agrees_with(&counts(&container.stdout()), 1, 2);
     }
 
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(7));
+    container.terminates(7);
     let stdout = container.stdout();
     assert!(stdout.starts_with("start pid=1 wait=ECHILD\n"), "{stdout}");
     let mut reports = stdout.lines().filter(|line| line.starts_with("t="));
@@ -102,32 +89,25 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
 fn child_processes_of_the_workload_are_captured_too() {
     let Some(rig) = rig() else { return };
     let mut container = Spec::of(&[WORKLOAD, "--processes", "3"]).start(rig);
-    let (target, state) = graft(rig, &container);
-    assert!(state.grafted, "{state:?}");
-    wait_for("the children", || {
+    let target = grafted(rig, &container);
+    wait_until("the children", || {
         let pids: BTreeSet<u64> = counts(&container.stdout()).iter().map(|count| count.pid).collect();
-        (pids.len() == 3).then_some(())
+        pids.len() == 3
     });
-    target
-        .start_collection(SESSION, "x", &Collection::default(), LOOSE)
-        .unwrap();
+    collect(&target, "x");
     container.works_for(Duration::from_millis(1500));
     target.stop_collection(SESSION, "x").unwrap();
     Capture::read(rig, &container.file("run/out/x.qdstrm")).agrees_with(&counts(&container.stdout()), 3, 1);
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }
 
 #[test]
 fn the_death_of_the_session_leaves_the_workload_running() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
-    let (target, state) = graft(rig, &container);
-    assert!(state.grafted);
+    let target = grafted(rig, &container);
     container.reports();
-    target
-        .start_collection(SESSION, "x", &Collection::default(), LOOSE)
-        .unwrap();
+    collect(&target, "x");
     container.works_for(Duration::from_millis(300));
     let init = container.init();
     let sessions: Vec<i32> = members(init.pid)
@@ -140,19 +120,18 @@ fn the_death_of_the_session_leaves_the_workload_running() {
         .collect();
     assert_eq!(sessions.len(), 1);
     kill(Pid::from_raw(sessions[0]), Signal::SIGKILL).unwrap();
-    wait_for("the session's end", || {
-        (target.session_state(SESSION).unwrap() != SessionState::Collecting).then_some(())
+    wait_until("the session's end", || {
+        target.session_state(SESSION).unwrap() != SessionState::Collecting
     });
     assert!(matches!(
         target.stop_collection(SESSION, "x"),
         Err(GraftError::Refused { .. } | GraftError::NoCapture { .. })
     ));
     let last = counts(&container.stdout()).pop().unwrap().ranges;
-    wait_for("more ranges", || {
-        (counts(&container.stdout()).pop().unwrap().ranges > last + 100).then_some(())
+    wait_until("more ranges", || {
+        counts(&container.stdout()).pop().unwrap().ranges > last + 100
     });
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
     assert!(
         container
             .stdout()
@@ -166,8 +145,7 @@ fn the_death_of_the_session_leaves_the_workload_running() {
 fn the_supervisor_ends_a_collection_whose_agent_never_returns() {
     let Some(rig) = rig() else { return };
     let mut container = Container::workload(rig);
-    let (target, state) = graft(rig, &container);
-    assert!(state.grafted);
+    let target = grafted(rig, &container);
     container.reports();
     let cases = [
         (
@@ -202,9 +180,7 @@ fn the_supervisor_ends_a_collection_whose_agent_never_returns() {
         target
             .start_collection(SESSION, name, &Collection::default(), bounds)
             .unwrap();
-        wait_for("the guard", || {
-            (!container.file("run/collecting").exists()).then_some(())
-        });
+        wait_until("the guard", || !container.file("run/collecting").exists());
         assert_eq!(target.guard_verdict().unwrap().as_str(), verdict);
         assert_eq!(
             container.file("run/out").join(format!("{name}.qdstrm")).exists(),
@@ -214,9 +190,7 @@ fn the_supervisor_ends_a_collection_whose_agent_never_returns() {
         assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle, "{name}");
     }
     assert_eq!(target.recorded().unwrap(), None);
-    target
-        .start_collection(SESSION, "unwanted", &Collection::default(), LOOSE)
-        .unwrap();
+    collect(&target, "unwanted");
     assert_eq!(target.recorded().unwrap().as_deref(), Some("unwanted"));
     let mut lying = target.captures().unwrap();
     lying.sort();
@@ -237,6 +211,5 @@ fn the_supervisor_ends_a_collection_whose_agent_never_returns() {
             .names()
             .is_empty()
     );
-    container.signal(Signal::SIGTERM);
-    assert_eq!(container.end().code(), Some(0));
+    container.terminates(0);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::{Output, Reexec};
-use flopwatch_attach::sandbox::{MemoryBound, Sandboxed};
+use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use tempfile::TempDir;
 
 /// What the agent's container has, and no more.
@@ -111,17 +111,29 @@ impl Rig {
         )
     }
 
+    /// Runs a tool with the agent's rights; what came of it, and what it said.
+    pub(crate) fn run(&self, tool: &Sandboxed) -> (Output, String) {
+        let output = sandbox::run(&self.agent(), tool).unwrap();
+        let message = text(&output);
+        (output, message)
+    }
+
     /// A script in the place of a converter.
     pub(crate) fn tool(&self, script: &str) -> Sandboxed {
+        self.tool_as(USER, script)
+    }
+
+    /// The same as another user.
+    pub(crate) fn tool_as(&self, user: u32, script: &str) -> Sandboxed {
         let directory = self.at("spool/own/work");
-        chown(&directory, Some(USER), Some(USER)).unwrap();
+        chown(&directory, Some(user), Some(user)).unwrap();
         Sandboxed {
             command: ["/bin/sh", "-c", script].map(str::to_owned).into(),
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             directory,
             readable: vec![self.at("spool/own/input")],
             gpu: false,
-            user: USER,
+            user,
             memory_bytes: 4 << 30,
             memory: MemoryBound::AddressSpace,
             cgroups: None,
