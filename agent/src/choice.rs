@@ -160,10 +160,7 @@ mod tests {
     }
 
     const METRICS_OPEN: Probed<'static> = (ProfilerType::Metrics, None);
-    const METRICS_CLOSED: Probed<'static> = (
-        ProfilerType::Metrics,
-        Some((CaptureReason::NvmlUnavailable, "no NVML")),
-    );
+    const METRICS_CLOSED: Probed<'static> = (ProfilerType::Metrics, Some((CaptureReason::NvmlUnavailable, "no NVML")));
     const NSYS_OPEN: Probed<'static> = (ProfilerType::Nsys, None);
     const NSYS_CLOSED: Probed<'static> = (
         ProfilerType::Nsys,

@@ -516,8 +516,8 @@ fn watch(
         .ok()
         .and_then(rustix::process::Pid::from_raw)
         .ok_or_else(gone)?;
-    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
-        .map_err(ReexecError::start("watch"))?;
+    let pidfd =
+        rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).map_err(ReexecError::start("watch"))?;
     let mut streams = [
         Stream::new(report, REPORT_LIMIT)?,
         Stream::new(stdout, OUTPUT_LIMIT)?,

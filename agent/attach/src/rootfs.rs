@@ -10,7 +10,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, fstatvfs, mkdirat, open, openat2, unlinkat};
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, fstat, fstatvfs, mkdirat, open, openat2, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::mount_kind::MountError;

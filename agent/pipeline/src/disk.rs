@@ -133,7 +133,10 @@ mod tests {
         }
         let (free, floor) = (100 << 20, 1 << 30);
         let told = Short { free, floor }.to_string();
-        assert!(told.contains("has 100.00 MiB free and the agent must leave 1.00 GiB"), "{told}");
+        assert!(
+            told.contains("has 100.00 MiB free and the agent must leave 1.00 GiB"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -295,7 +295,10 @@ fn a_window_closes_at_its_length_or_when_the_user_keeps_it_and_aborts_otherwise(
         ),
     ];
     let aborts = |step: WindowStep, reason: CaptureReason| {
-        assert!(matches!(&step, WindowStep::Abort(failure) if failure.reason == reason), "{step:?}");
+        assert!(
+            matches!(&step, WindowStep::Abort(failure) if failure.reason == reason),
+            "{step:?}"
+        );
     };
     for (change, reason) in cases {
         aborts(changed(change), reason);

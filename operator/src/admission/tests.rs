@@ -28,7 +28,7 @@ fn reviewer(server: &ApiServer) -> Arc<Reviewer> {
     Arc::new(Reviewer {
         client: server.client("default"),
         gateway: gateway_user("flopwatch"),
-        prepare: crate::admission::prepare::tests::options(),
+        prepare: prepare::tests::options(),
         delivering: Delivering::copying(),
         lookup: EntrypointLookup::new(Vec::new(), metrics.clone()),
         metrics,

@@ -48,11 +48,7 @@ impl Report {
 }
 
 const fn report(name: &'static str, older: Option<&'static str>, sorted_by: &'static [&'static str]) -> Report {
-    Report {
-        name,
-        older,
-        sorted_by,
-    }
+    Report { name, older, sorted_by }
 }
 
 const TOTAL: &[&str] = &["Total Time (ns)"];

@@ -21,10 +21,7 @@ fn totals_are_those_of_nsys_ai_where_it_is_right() {
     assert_eq!(numbers(&streams["rows"], "launches").iter().sum::<u64>(), 4010);
     let kernels = analyze("kernel-changes", &json!({"limit": 100_000}), &[&timeline, &timeline]);
     assert_eq!(hundredths(&kernels["before_total_ns"]), 53_520);
-    for (name, launches, total) in [
-        ("flash_fwd_kernel", 68, 27_232),
-        ("ncclDevKernel_SendRecv", 66, 2_540),
-    ] {
+    for (name, launches, total) in [("flash_fwd_kernel", 68, 27_232), ("ncclDevKernel_SendRecv", 66, 2_540)] {
         let is_it = |row: &&Value| row["name"].as_str().unwrap().contains(name);
         let row = list(&kernels["rows"]).find(is_it).unwrap();
         assert_eq!(row["before_launches"], launches, "{name}");

@@ -456,7 +456,10 @@ fn root_without_the_agents_rights_runs_what_it_can_and_says_what_lacks() {
         let root = rig.started_by("root", &line);
         let tool = Sandboxed {
             whole: false,
-            ..rig.tool_as(0, "grep -E '^(CapPrm|CapBnd|Seccomp)' /proc/self/status; echo x > made && echo wrote")
+            ..rig.tool_as(
+                0,
+                "grep -E '^(CapPrm|CapBnd|Seccomp)' /proc/self/status; echo x > made && echo wrote",
+            )
         };
         let output = sandbox::run(&root, &tool).unwrap();
         let message = text(&output);

@@ -83,11 +83,7 @@ async fn name_tools(cluster: &Cluster, image: &str) -> Result<String> {
         .patch(ADMISSION, &PatchParams::default(), &Patch::Strategic(changed))
         .await?;
     let deployment = format!("deployment/{ADMISSION}");
-    kubectl(
-        chart::NAMESPACE,
-        &["rollout", "status", &deployment, "--timeout=2m"],
-    )
-    .await?;
+    kubectl(chart::NAMESPACE, &["rollout", "status", &deployment, "--timeout=2m"]).await?;
     Ok(before)
 }
 

@@ -193,7 +193,11 @@ fn an_export_of_nsys_fills_them_whichever_container_it_is() {
 
     let (from, to) = (ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind);
     for (category, column, kinds) in [
-        (Category::CudaMemcpyH2d, from, &[MemoryKind::Pageable, MemoryKind::Pinned][..]),
+        (
+            Category::CudaMemcpyH2d,
+            from,
+            &[MemoryKind::Pageable, MemoryKind::Pinned][..],
+        ),
         (Category::CudaMemcpyH2d, to, &[MemoryKind::Device; 2]),
         (Category::CudaMemcpyD2h, to, &[MemoryKind::Unknown]),
         (Category::CudaMemset, to, &[MemoryKind::Managed]),

@@ -3,8 +3,8 @@
 
 use flopwatch_model::{Category, Events, LossReason, Timeline};
 
-use super::writer::{Report, THREAD};
 use super::capture;
+use super::writer::{Report, THREAD};
 use crate::capture::{lost, names, spans, timeline_of};
 use crate::export::{Export, Finished, LibraryCall, Schema};
 

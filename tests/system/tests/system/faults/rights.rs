@@ -7,8 +7,8 @@ use flopwatch_api::capture::Stage;
 use flopwatch_system_tests::cluster::{Group, TestNamespace, eventually};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, PostParams};
 use kube::Api;
+use kube::api::{DeleteParams, PostParams};
 
 use super::release::{recovers, trainer_and_agents};
 

@@ -55,10 +55,7 @@ async fn a_container_that_restarts_within_the_window_ends_its_capture_with_that_
     namespace
         .fails_with("pinned", "ContainerRestarted", &["of 300 s"])
         .await?;
-    ensure!(
-        container().await? == pinned,
-        "the capture went on to another container"
-    );
+    ensure!(container().await? == pinned, "the capture went on to another container");
     restarted(&namespace, "trainer").await?;
     namespace.delete().await
 }

@@ -39,10 +39,7 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
     ensure!(recorded.duration_ns == 5_000_000_000, "{} ns", recorded.duration_ns);
     let (first, last, count) = ranges(&recorded)?;
     let length = last - first;
-    ensure!(
-        length > 4_500_000_000 && count > 1_000,
-        "{count} ranges in {length} ns"
-    );
+    ensure!(length > 4_500_000_000 && count > 1_000, "{count} ranges in {length} ns");
 
     namespace.create_session("window", asked("Nsys", 2)).await?;
     let capture = namespace.succeeded("window").await?;
