@@ -359,14 +359,14 @@ pub(crate) fn run_ordered<O: Serialize>(
     order: impl FnOnce() -> Option<(O, Duration, OwnedFd)>,
 ) -> Result<Option<Output>, ReexecError> {
     let waiting = || -> Result<(Child, UnixStream), ReexecError> {
-        let (ours, theirs) = UnixStream::pair().map_err(cannot("talk to"))?;
+        let (ours, theirs) = UnixStream::pair().map_err(ReexecError::start("talk to"))?;
         Ok((start(reexec, subcommand, frame, theirs.into())?, ours))
     };
     let (mut child, mut ours) = waiting()?;
     let Some((order, deadline, cancel)) = order() else {
         // It has started nothing yet.
         kill_group(&mut child);
-        child.wait().map_err(cannot("wait for"))?;
+        child.wait().map_err(ReexecError::start("wait for"))?;
         return Ok(None);
     };
     // One that waited for long may be gone: where memory runs short the kernel ends it first.
@@ -382,11 +382,6 @@ pub(crate) fn run_ordered<O: Serialize>(
         tracing::debug!(%error, "a helper process does not take its order");
     }
     finish(child, ours.into(), deadline, Some(cancel.as_fd()), ask).map(Some)
-}
-
-/// An error of the kernel as one of this module's.
-fn cannot(action: &'static str) -> impl FnOnce(std::io::Error) -> ReexecError {
-    move |source| ReexecError::Start { action, source }
 }
 
 /// Starts the child with `spec` and waits for its end; `end` ends it after `deadline`, or when
@@ -406,9 +401,13 @@ fn run_exact(
 
 /// Starts the child with `spec`; `channel` is its standard input.
 fn start(reexec: &Reexec, subcommand: &str, spec: &impl Serialize, channel: OwnedFd) -> Result<Child, ReexecError> {
-    let spec = serde_json::to_string(spec).map_err(|error| cannot("describe")(error.into()))?;
+    let spec = serde_json::to_string(spec).map_err(ReexecError::start("describe"))?;
     let stdout = match &reexec.stdout {
-        Some(stdout) => Stdio::from(stdout.try_clone().map_err(cannot("hand its output on from"))?),
+        Some(stdout) => Stdio::from(
+            stdout
+                .try_clone()
+                .map_err(ReexecError::start("hand its output on from"))?,
+        ),
         None => Stdio::piped(),
     };
     let mut command = Command::new(&reexec.program);
@@ -421,7 +420,7 @@ fn start(reexec: &Reexec, subcommand: &str, spec: &impl Serialize, channel: Owne
         .stdout(stdout)
         .stderr(Stdio::piped());
     // With the command goes its copy of the channel.
-    command.spawn().map_err(cannot("start"))
+    command.spawn().map_err(ReexecError::start("start"))
 }
 
 /// Waits for the end of a child that reports to `report`; `end` ends it after `deadline`, or when
@@ -440,7 +439,7 @@ fn finish(
     } else {
         end(&mut child);
     }
-    let status = child.wait().map_err(cannot("wait for"))?;
+    let status = child.wait().map_err(ReexecError::start("wait for"))?;
     let (streams, how) = watched?;
     let [report, stdout, stderr] = streams;
     let truncated = stdout.truncated || stderr.truncated;
