@@ -33,7 +33,7 @@ pub trait Launched: Send + Sync {
         name: &str,
         to: &mut dyn Write,
         limit: u64,
-        progress: Progress<'_'>,
+        progress: Progress<'_>,
     ) -> Result<u64, GraftError>;
 
     /// Removes such files and lets the container end. Safe to run twice.
@@ -70,7 +70,7 @@ impl Launched for Target {
         name: &str,
         to: &mut dyn Write,
         limit: u64,
-        progress: Progress<'_'>,
+        progress: Progress<'_>,
     ) -> Result<u64, GraftError> {
         Self::copy_written(self, name, to, limit, progress)
     }
