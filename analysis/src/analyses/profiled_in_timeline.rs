@@ -420,22 +420,18 @@ fn joined(output: &JoinedKernels) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_analysis_testing::Trace;
-    use flopwatch_model::{Device, Metric};
+    use flopwatch_analysis_testing::{Trace, metrics};
+    use flopwatch_model::Device;
 
     use super::*;
 
     fn profile(id: u64, name: &str, blocks: u32, duration_ns: f64) -> KernelProfile {
-        let metric = |value: f64, unit: &str| Metric {
-            value: value.into(),
-            unit: unit.to_owned(),
-        };
         KernelProfile {
             id,
             name: name.to_owned(),
             grid: [blocks, 1, 1],
             block: [64, 1, 1],
-            metrics: [("gpu__time_duration.sum".to_owned(), metric(duration_ns, "ns"))].into(),
+            metrics: metrics(&[("gpu__time_duration.sum", duration_ns, "ns")]),
             ..KernelProfile::default()
         }
     }

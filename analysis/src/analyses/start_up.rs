@@ -453,7 +453,7 @@ fn sentence(result: &StartUpResult) -> String {
 #[cfg(test)]
 mod tests {
     use flopwatch_analysis_testing::Trace;
-    use flopwatch_model::{ColumnId, Track};
+    use flopwatch_model::Track;
 
     use super::*;
 
@@ -466,9 +466,7 @@ mod tests {
         let mut start = 0;
         for number in 0..6 {
             let length = if number == 0 { 1000 } else { step_ns };
-            let name = format!("ProfilerStep#{number}");
-            let step = trace.event(Category::Step, steps, &name, start, start + length);
-            trace.number(step, ColumnId::StepNumber, number);
+            trace.step(steps, number, start, start + length);
             let end = start + length;
             let call = if number == 0 { 50 } else { 10 };
             trace.launch(

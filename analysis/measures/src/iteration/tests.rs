@@ -18,16 +18,13 @@ fn three(mark: impl Fn(&mut Trace, RowId, u64)) -> Timeline {
     let marks = trace.thread(1, 10, Track::Annotation);
     let stream = trace.stream(1, 0, 7);
     let (own, other) = (trace.thread(1, 10, Track::CudaApi), trace.thread(1, 11, Track::CudaApi));
-    let early = trace.call(own, "cudaLaunchKernel", 2, 4);
-    let kernel = trace.kernel(stream, "init", 110, 112);
-    trace.launched_by(kernel, early);
+    trace.launch((own, 2, 4), Category::CudaKernel, (stream, "init", 110, 112));
     for start in [100, 200, 300] {
         mark(&mut trace, marks, start);
         for (thread, name, at) in [(own, "forward", 10), (other, "backward", 60)] {
-            let call = trace.call(thread, "cudaLaunchKernel", start + at, start + at + 5);
             // The kernel runs when its iteration is over.
-            let kernel = trace.kernel(stream, name, start + at + 90, start + at + 100);
-            trace.launched_by(kernel, call);
+            let kernel = (stream, name, start + at + 90, start + at + 100);
+            trace.launch((thread, start + at, start + at + 5), Category::CudaKernel, kernel);
         }
     }
     trace.kernel(stream, "unlaunched", 250, 255);
@@ -37,8 +34,7 @@ fn three(mark: impl Fn(&mut Trace, RowId, u64)) -> Timeline {
 #[test]
 fn steps_hold_the_work_that_was_launched_in_them_whenever_it_ran() {
     let timeline = three(|trace, row, start| {
-        let step = trace.event(Category::Step, row, &format!("ProfilerStep#{start}"), start, start + 90);
-        trace.number(step, ColumnId::StepNumber, start / 100);
+        trace.step(row, start / 100, start, start + 90);
     });
     let work = GpuWork::of(&timeline);
     let iterations = of(&timeline, &IterationOptions::default());
@@ -80,9 +76,8 @@ fn the_outermost_range_around_the_launches_is_the_iteration() {
         trace.event(Category::NvtxRange, nvtx, &format!("train {number}"), start, start + 80);
         trace.event(Category::NvtxRange, nvtx, "forward", start + 5, start + 70);
         trace.event(Category::NvtxRange, loader, "load", start, start + 99);
-        let call = trace.call(api, "cudaLaunchKernel", start + 10, start + 12);
-        let kernel = trace.kernel(stream, "k", start + 20, start + 30);
-        trace.launched_by(kernel, call);
+        let kernel = (stream, "k", start + 20, start + 30);
+        trace.launch((api, start + 10, start + 12), Category::CudaKernel, kernel);
     }
     let timeline = trace.build();
     let found = of(&timeline, &IterationOptions::default());
@@ -92,23 +87,18 @@ fn the_outermost_range_around_the_launches_is_the_iteration() {
         (found.source, found.name.as_str()),
         (Some(IterationSource::Range), "train #")
     );
-    let named = of(
-        &timeline,
-        &IterationOptions {
-            range: "train #".to_owned(),
+    let of_range = |range: &str| {
+        let options = IterationOptions {
+            range: range.to_owned(),
             ..IterationOptions::default()
-        },
-    );
+        };
+        of(&timeline, &options)
+    };
+    let named = of_range("train #");
     assert_eq!(times(&named).first(), Some(&(1000, 1080)));
     assert_eq!(named.list.len(), 5);
     assert!((named.confidence_ratio - 1.0).abs() < 1e-9);
-    let missing = of(
-        &timeline,
-        &IterationOptions {
-            range: "epoch".to_owned(),
-            ..IterationOptions::default()
-        },
-    );
+    let missing = of_range("epoch");
     assert!(missing.list.is_empty() && missing.not_found.is_some());
 }
 
@@ -123,9 +113,8 @@ fn without_a_range_around_an_iteration_each_begins_with_a_range_that_repeats() {
     for start in [1000, 1100, 1200, 1300] {
         trace.event(Category::NvtxRange, nvtx, "pre, seq = 3, op_id = 7", start, start + 20);
         for at in [10, 40, 70] {
-            let call = trace.call(api, "cudaLaunchKernel", start + at, start + at + 2);
-            let kernel = trace.kernel(stream, "k", start + at + 5, start + at + 10);
-            trace.launched_by(kernel, call);
+            let kernel = (stream, "k", start + at + 5, start + at + 10);
+            trace.launch((api, start + at, start + at + 2), Category::CudaKernel, kernel);
         }
     }
     let timeline = trace.build();

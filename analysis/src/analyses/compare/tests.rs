@@ -12,13 +12,8 @@ fn program(lengths: &[u64], kernels: &[(&str, u64)]) -> Timeline {
     trace.device(gpu("H100"));
     let mut start = 0;
     for (number, length) in lengths.iter().enumerate() {
-        trace.event(
-            Category::Step,
-            thread,
-            &format!("ProfilerStep#{number}"),
-            start,
-            start + length,
-        );
+        let name = format!("ProfilerStep#{number}");
+        trace.event(Category::Step, thread, &name, start, start + length);
         let mut at = start;
         for (name, length) in kernels {
             trace.kernel(stream, name, at, at + length);
@@ -296,9 +291,8 @@ fn work_counts_for_the_iteration_that_launched_it() {
         trace.event(Category::Step, steps, "ProfilerStep#1", 100, 200);
         for start in starts {
             // It runs long after the iteration has ended.
-            let call = trace.call(thread, "cudaLaunchKernel", start, start + 5);
-            let kernel = trace.kernel(stream, "gemm", start + 500, start + 510);
-            trace.launched_by(kernel, call);
+            let kernel = (stream, "gemm", start + 500, start + 510);
+            trace.launch((thread, start, start + 5), Category::CudaKernel, kernel);
         }
         trace.build()
     };

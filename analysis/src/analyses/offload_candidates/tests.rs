@@ -1,5 +1,5 @@
-use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Device, KernelProfile, Metric, Track};
+use flopwatch_analysis_testing::{Trace, metrics};
+use flopwatch_model::{Device, KernelProfile, Track};
 
 use super::*;
 
@@ -111,26 +111,15 @@ fn bytes_intensity_and_needs_can_be_counted() {
 
 #[test]
 fn counters_go_before_estimates() {
-    let value = |value: f64, unit: &str| Metric {
-        value: value.into(),
-        unit: unit.to_owned(),
-    };
     let mut report = Timeline::default();
     let profile = |memory: f64, compute: f64| KernelProfile {
         name: "void vectorized_elementwise_kernel<4>(int)".to_owned(),
-        metrics: [
-            ("gpu__time_duration.sum".to_owned(), value(50.0, "ns")),
-            ("dram__bytes.sum.per_second".to_owned(), value(1e11, "byte/second")),
-            (
-                "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed".to_owned(),
-                value(memory, "%"),
-            ),
-            (
-                "sm__throughput.avg.pct_of_peak_sustained_elapsed".to_owned(),
-                value(compute, "%"),
-            ),
-        ]
-        .into(),
+        metrics: metrics(&[
+            ("gpu__time_duration.sum", 50.0, "ns"),
+            ("dram__bytes.sum.per_second", 1e11, "byte/second"),
+            ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", memory, "%"),
+            ("sm__throughput.avg.pct_of_peak_sustained_elapsed", compute, "%"),
+        ]),
         ..KernelProfile::default()
     };
     report.capture.profiles = vec![profile(80.0, 20.0)];

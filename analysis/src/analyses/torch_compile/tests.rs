@@ -14,14 +14,7 @@ fn program(is_compiled: bool) -> Timeline {
     let mut start = 0;
     for number in 0..4 {
         let length = if number == 0 && is_compiled { 1000 } else { step_ns };
-        let step = trace.event(
-            Category::Step,
-            steps,
-            &format!("ProfilerStep#{number}"),
-            start,
-            start + length,
-        );
-        trace.number(step, ColumnId::StepNumber, number);
+        trace.step(steps, number, start, start + length);
         let end = start + length;
         if is_compiled {
             if number == 0 {
