@@ -118,6 +118,15 @@ impl Verdict {
         }
     }
 
+    /// What a rule found that must fire.
+    #[cfg(test)]
+    pub(crate) fn found(self) -> FindingDraft {
+        match self {
+            Self::Fires(found) => *found,
+            verdict => panic!("it must fire: {verdict:?}"),
+        }
+    }
+
     /// Abstains for that reason.
     pub(crate) fn abstain(reason: impl Into<String>) -> Self {
         Self::Abstains(reason.into())

@@ -86,13 +86,10 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
     for row in &mut rows {
         row.what.insert_str(0, "wait in ");
     }
+    let number = u64::try_from(waits.len() / facts.gpus.len()).unwrap_or(u64::MAX);
     FindingDraft::new(format!(
         "In {} the GPUs waited {} for the one that came last ({} of the window, the mean of {} GPUs).",
-        count(
-            u64::try_from(waits.len() / facts.gpus.len()).unwrap_or(u64::MAX),
-            "collective",
-            "collectives"
-        ),
+        count(number, "collective", "collectives"),
         time(waited),
         share(waited, window),
         facts.gpus.len()

@@ -98,13 +98,10 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
     if !SHARE.reached(busy, window) {
         return Verdict::Quiet;
     }
+    let number = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
     FindingDraft::new(format!(
         "{} with a dimension that is no multiple of 8 took {} of GPU time ({} of the window).",
-        count(
-            u64::try_from(pieces.len()).unwrap_or(u64::MAX),
-            "matrix multiplication",
-            "matrix multiplications"
-        ),
+        count(number, "matrix multiplication", "matrix multiplications"),
         time(busy),
         share(busy, window)
     ))

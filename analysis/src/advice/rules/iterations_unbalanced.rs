@@ -123,22 +123,14 @@ mod tests {
     }
 
     fn found(timeline: &flopwatch_model::Timeline) -> FindingDraft {
-        match evaluate(&Facts::of(timeline, 5)) {
-            Verdict::Fires(found) => *found,
-            verdict => panic!("{verdict:?}"),
-        }
+        evaluate(&Facts::of(timeline, 5)).found()
     }
 
     #[test]
     fn what_may_be_layers_of_one_step_is_told_so_and_with_little_confidence() {
         let layers = found(&ranges("layer"));
-        assert!(
-            layers
-                .sentence
-                .contains("the repetitions may be layers of one iteration"),
-            "{}",
-            layers.sentence
-        );
+        let caution = "the repetitions may be layers of one iteration";
+        assert!(layers.sentence.contains(caution), "{}", layers.sentence);
         assert_eq!(layers.confidence, Confidence::Low);
         assert!(layers.sentence.starts_with("1 layer of 7"), "{}", layers.sentence);
         assert_eq!(layers.title.as_deref(), Some("Some layers are slow"));

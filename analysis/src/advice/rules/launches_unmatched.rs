@@ -100,10 +100,7 @@ mod tests {
     use crate::advice::scene::Scene;
 
     fn found(scene: Scene) -> FindingDraft {
-        match evaluate(&Facts::of(&scene.build(), 5)) {
-            Verdict::Fires(found) => *found,
-            verdict => panic!("{verdict:?}"),
-        }
+        evaluate(&Facts::of(&scene.build(), 5)).found()
     }
 
     #[test]
@@ -116,11 +113,8 @@ mod tests {
         let all = "all of them began before the first launch that was recorded";
         assert!(found.sentence.contains(all), "{}", found.sentence);
         assert_eq!(found.actions.len(), 1);
-        assert!(
-            found.actions[0].contains("before the profiler begins"),
-            "{:?}",
-            found.actions
-        );
+        let remedy = &found.actions[0];
+        assert!(remedy.contains("before the profiler begins"), "{remedy}");
     }
 
     #[test]
@@ -130,11 +124,8 @@ mod tests {
         scene.launch((20, 5), "gemm", (30, 5));
         scene.kernel("gemm", (40, 5));
         let found = found(scene);
-        assert!(
-            found.sentence.contains("and 1 of them began before"),
-            "{}",
-            found.sentence
-        );
+        let some = "and 1 of them began before";
+        assert!(found.sentence.contains(some), "{}", found.sentence);
         assert_eq!(found.actions.len(), 2);
     }
 }

@@ -61,13 +61,10 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
         return Verdict::below(SHARE, exposed, window);
     }
     let moved = facts.moved(&copies);
+    let number = u64::try_from(copies.len()).unwrap_or(u64::MAX);
     let found = FindingDraft::new(format!(
         "{} ({}) used pageable memory, so the driver copies twice and the call waits; {} of it is not hidden by kernels ({} of the window).",
-        count(
-            u64::try_from(copies.len()).unwrap_or(u64::MAX),
-            "asynchronous copy",
-            "asynchronous copies"
-        ),
+        count(number, "asynchronous copy", "asynchronous copies"),
         moved.text(),
         time(exposed),
         share(exposed, window)

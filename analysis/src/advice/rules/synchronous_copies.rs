@@ -51,14 +51,11 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
         return Verdict::below(SHARE, cost, window);
     }
     let gain = exposed.min(compute) + idle;
+    let number = u64::try_from(copies.len()).unwrap_or(u64::MAX);
     let mut found = FindingDraft::new(format!(
         "The host waited {} for {}; the GPU ran no kernel for {} because of them ({} of the window).",
         time(calls.len_ns()),
-        count(
-            u64::try_from(copies.len()).unwrap_or(u64::MAX),
-            "synchronous copy",
-            "synchronous copies"
-        ),
+        count(number, "synchronous copy", "synchronous copies"),
         time(cost),
         share(cost, window)
     ));

@@ -134,10 +134,7 @@ mod tests {
     use super::*;
 
     fn actions(timeline: &flopwatch_model::Timeline) -> String {
-        match evaluate(&Facts::of(timeline, 5)) {
-            Verdict::Fires(found) => found.actions.join(" "),
-            verdict => panic!("{verdict:?}"),
-        }
+        evaluate(&Facts::of(timeline, 5)).found().actions.join(" ")
     }
 
     #[test]
