@@ -385,10 +385,7 @@ fn choose(timeline: &Timeline, work: &GpuWork, params: &CriticalPathParams) -> R
     if params.whole {
         return whole(Vec::new());
     }
-    let options = IterationOptions {
-        by: params.by,
-        range: params.range.clone(),
-    };
+    let options = IterationOptions::new(params.by, &params.range);
     let iterations = iteration::of_work(timeline, work, &options);
     if iterations.list.is_empty() {
         let asked = params.number.is_some() || !params.range.is_empty() || params.by != IterateBy::Auto;

@@ -87,13 +87,7 @@ fn the_outermost_range_around_the_launches_is_the_iteration() {
         (found.source, found.name.as_str()),
         (Some(IterationSource::Range), "train #")
     );
-    let of_range = |range: &str| {
-        let options = IterationOptions {
-            range: range.to_owned(),
-            ..IterationOptions::default()
-        };
-        of(&timeline, &options)
-    };
+    let of_range = |range: &str| of(&timeline, &IterationOptions::new(IterateBy::Auto, range));
     let named = of_range("train #");
     assert_eq!(times(&named).first(), Some(&(1000, 1080)));
     assert_eq!(named.list.len(), 5);
