@@ -11,6 +11,7 @@ use flopwatch_report::page::{Page, Table, Tile, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -208,9 +209,8 @@ fn names(timeline: &Timeline, launches: &[&Launch], limit: u32) -> (Vec<Launches
         )
         .collect();
     rows.sort_by(|a, b| b.gpu.count.cmp(&a.gpu.count).then_with(|| a.name.cmp(&b.name)));
-    let left_out = rows.len().saturating_sub(index(limit));
-    rows.truncate(index(limit));
-    (rows, u64::try_from(left_out).unwrap_or(u64::MAX))
+    let left_out = cut(&mut rows, limit);
+    (rows, left_out)
 }
 
 impl Launches {

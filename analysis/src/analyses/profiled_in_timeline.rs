@@ -11,6 +11,7 @@ use flopwatch_report::page::{Cell, Page, Table, Tile, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -277,19 +278,16 @@ fn of(first: &Timeline, second: &Timeline, params: &ProfiledInTimelineParams) ->
         }
     }
     coverage.time_ratio = ratio(coverage.timeline_joined_ns, coverage.timeline_total_ns);
-    let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
     result.kernels.sort_by(|a, b| {
         b.timeline_total_ns
             .cmp(&a.timeline_total_ns)
             .then_with(|| a.name.cmp(&b.name))
     });
-    result.kernels_left_out = count(result.kernels.len().saturating_sub(limit));
-    result.kernels.truncate(limit);
+    result.kernels_left_out = cut(&mut result.kernels, params.limit);
     result
         .launches
         .sort_by_key(|launch| (std::cmp::Reverse(launch.timeline_ns), launch.launch));
-    result.launches_left_out = count(result.launches.len().saturating_sub(limit));
-    result.launches.truncate(limit);
+    result.launches_left_out = cut(&mut result.launches, params.limit);
     result
 }
 

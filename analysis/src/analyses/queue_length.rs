@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -168,13 +169,12 @@ impl QueueLength {
             })
             .collect();
         streams.sort_by_key(|queue| (std::cmp::Reverse(queue.gpu_ops), queue.stream.row));
-        let left_out = streams.len().saturating_sub(index(params.limit));
-        streams.truncate(index(params.limit));
+        let streams_left_out = cut(&mut streams, params.limit);
         Queues {
             coverage: joined.coverage(),
             bin_starts_ns: if streams.is_empty() { Vec::new() } else { bins.starts() },
             streams,
-            streams_left_out: u64::try_from(left_out).unwrap_or(u64::MAX),
+            streams_left_out,
             not_captured: not_captured(timeline, "lengths of queues"),
         }
     }

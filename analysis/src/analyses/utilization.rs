@@ -12,6 +12,7 @@ use flopwatch_report::page::{Lines, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -275,18 +276,14 @@ impl Utilization {
         }
         let mut series: Vec<&CounterSeries> = capture.counters.iter().collect();
         series.sort_by_key(|series| (&series.source, &series.device, &series.metric));
-        let left_out = series.len().saturating_sub(index(params.series));
+        let series_left_out = cut(&mut series, params.series);
         UtilizationOverTime {
             bin_starts_ns: bins.starts(),
             end_ns: window.end,
             gpus,
             copies,
-            series: series
-                .into_iter()
-                .take(index(params.series))
-                .map(|series| SampledSeries::of(series, &bins))
-                .collect(),
-            series_left_out: u64::try_from(left_out).unwrap_or(u64::MAX),
+            series: series.iter().map(|series| SampledSeries::of(series, &bins)).collect(),
+            series_left_out,
             not_captured,
         }
     }

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use flopwatch_measures::interval::Interval;
-use flopwatch_model::{
-    Category, ColumnId, Events, NameId, Needs, RowId, Timeline, count, figures_by_key, index, listed,
-};
+use flopwatch_model::{Category, ColumnId, Events, NameId, Needs, RowId, Timeline, figures_by_key, index, listed};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TableBuilder, TimelineLocation};
 use flopwatch_summary::Statistics;
@@ -17,6 +15,7 @@ use super::gpu::{SHAPES, missing_category};
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysKernelParams;
 use super::rounding::tenths;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -315,8 +314,7 @@ impl Analysis for CudaKernExecSum {
                 .total_cmp(&mean(a))
                 .then_with(|| key(a).cmp(&key(b)).then(names))
         });
-        output.left_out = count(rows.len().saturating_sub(index(params.limit)));
-        rows.truncate(index(params.limit));
+        output.left_out = cut(&mut rows, params.limit);
         output.rows = rows;
         Ok(output)
     }
@@ -371,7 +369,7 @@ impl Analysis for CudaKernExecTrace {
         let mut order: Vec<(u32, u32)> = launches.into_iter().zip(0..).collect();
         order.retain(|(call, _)| *call != ColumnId::NO_LAUNCH);
         order.sort_unstable();
-        output.left_out = count(order.len().saturating_sub(index(params.limit)));
+        output.left_out = cut(&mut order, params.limit);
         let shape_of = kernels.shape();
         let row = |(call, kernel): &(u32, u32)| {
             let (call, kernel) = (index(*call), index(*kernel));
@@ -395,7 +393,7 @@ impl Analysis for CudaKernExecTrace {
                 row: kernels.events.row.get(kernel).copied()?,
             })
         };
-        output.rows = order.iter().take(index(params.limit)).filter_map(row).collect();
+        output.rows = order.iter().filter_map(row).collect();
         Ok(output)
     }
 

@@ -7,7 +7,7 @@ use flopwatch_measures::call_ranges;
 use flopwatch_measures::range_tree::RangeTree;
 use flopwatch_measures::work::GPU_WORK;
 use flopwatch_model::{
-    Category, ColumnId, EventId, Events, NameId, Needs, Row, RowId, Timeline, approximate, count, gpu_work_and, index,
+    Category, ColumnId, EventId, Events, NameId, Needs, Row, RowId, Timeline, approximate, gpu_work_and,
 };
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TimelineLocation};
@@ -20,6 +20,7 @@ use super::gpu::missing_category;
 use super::parameters::NsysParams;
 use super::push_pop_trace::{MAX_LEVELS, number, stack_text};
 use super::rounding::tenths;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -378,8 +379,7 @@ impl Analysis for NvtxGpuProjSum {
             let names = || (&a.name, a.style).cmp(&(&b.name, b.style));
             b.projected_ns.cmp(&a.projected_ns).then_with(names)
         });
-        output.left_out = count(rows.len().saturating_sub(index(params.limit)));
-        rows.truncate(index(params.limit));
+        output.left_out = cut(&mut rows, params.limit);
         output.rows = rows;
         Ok(output)
     }
@@ -433,8 +433,7 @@ impl Analysis for NvtxGpuProjTrace {
         let ranges = projection.with_work().map(|(at, range)| (Some(at), range));
         let mut order: Vec<(Option<EventId>, RangeProjection)> = outside.into_iter().chain(ranges).collect();
         order.sort_by_key(|(at, range)| (range.start, std::cmp::Reverse(range.length()), *at));
-        output.left_out = count(order.len().saturating_sub(index(params.limit)));
-        order.truncate(index(params.limit));
+        output.left_out = cut(&mut order, params.limit);
         let row = |(at, range): (Option<EventId>, RangeProjection)| match at {
             Some(at) => projection.trace_row(timeline, at, range),
             None => projection.outside(timeline),

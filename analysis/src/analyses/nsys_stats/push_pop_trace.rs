@@ -1,7 +1,7 @@
 //! Every push/pop range with its place among the others.
 
 use flopwatch_measures::range_tree::RangeTree;
-use flopwatch_model::{Category, ColumnId, EventId, Needs, RowId, count, index};
+use flopwatch_model::{Category, ColumnId, EventId, Needs, RowId, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TimelineLocation};
 use schemars::JsonSchema;
@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::calls::is_push_pop;
 use super::gpu::missing_category;
 use super::parameters::NsysParams;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -122,8 +123,7 @@ impl Analysis for NvtxPushpopTrace {
             }
         }
         order.sort_unstable();
-        let shown = order.len().min(index(params.limit));
-        output.left_out = count(order.len() - shown);
+        output.left_out = cut(&mut order, params.limit);
         let row = |(start_ns, duration_ns, range): (u64, u64, EventId)| {
             let at = range.index();
             let row_number = *ranges.row.get(at)?;
@@ -145,7 +145,7 @@ impl Analysis for NvtxPushpopTrace {
                 row: row_number,
             })
         };
-        output.rows = order.into_iter().take(shown).filter_map(row).collect();
+        output.rows = order.into_iter().filter_map(row).collect();
         Ok(output)
     }
 

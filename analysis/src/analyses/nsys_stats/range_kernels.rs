@@ -17,6 +17,7 @@ use super::gpu::missing_category;
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysRangeKernelParams;
 use super::rounding::tenths;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -223,8 +224,7 @@ impl Analysis for NvtxKernSum {
             let names = || (a.style, &a.kernel_name).cmp(&(b.style, &b.kernel_name));
             order.then_with(|| b.total_ns.cmp(&a.total_ns)).then_with(names)
         });
-        output.left_out = count(rows.len().saturating_sub(index(params.limit)));
-        rows.truncate(index(params.limit));
+        output.left_out = cut(&mut rows, params.limit);
         output.rows = rows;
         Ok(output)
     }

@@ -1,6 +1,6 @@
 //! Sizes of copies and memsets.
 
-use flopwatch_model::{ColumnId, Needs, approximate, count, index};
+use flopwatch_model::{ColumnId, Needs, approximate, count};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table};
 use schemars::JsonSchema;
@@ -10,6 +10,7 @@ use super::gpu::{MEMORY, missing_category};
 use super::parameters::NsysParams;
 use super::rounding::megabytes;
 use super::times::{Group, Grouping};
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -72,8 +73,7 @@ impl Analysis for CudaGpuMemSizeSum {
         }
         let mut groups = grouping.figures();
         groups.sort_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| a.cmp(b)));
-        let left_out = count(groups.len().saturating_sub(index(params.limit)));
-        groups.truncate(index(params.limit));
+        let left_out = cut(&mut groups, params.limit);
         let row = |(group, figures): (Group<'_>, flopwatch_summary::Statistics)| NsysSizesRow {
             total_bytes: figures.total,
             count: figures.calls,
