@@ -245,6 +245,11 @@ impl TimelineLocation {
         }
     }
 
+    /// A location in the timeline of the first input, from a start and for a length of time.
+    pub const fn lasting(start_ns: u64, duration_ns: u64, row: Option<RowId>) -> Self {
+        Self::new(start_ns, start_ns.saturating_add(duration_ns), row)
+    }
+
     /// The same location in the timeline of another input.
     #[must_use]
     pub const fn of_input(self, input: u32) -> Self {

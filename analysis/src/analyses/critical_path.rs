@@ -242,14 +242,11 @@ impl CriticalPathResult {
     pub fn of(timeline: &Timeline, params: &CriticalPathParams) -> Self {
         let work = GpuWork::of(timeline);
         let mut result = Self::default();
-        let missing = [
+        let parts: [(&[Category], &str); 2] = [
             (GPU_WORK, "GPU work on the path"),
             (&[Category::CudaApi], "launches and waits on the path"),
         ];
-        for (categories, what) in missing {
-            let missing = NotCaptured::unless_any(&timeline.capture, categories, what);
-            result.not_captured.extend(missing);
-        }
+        result.not_captured = NotCaptured::of_parts(&timeline.capture, &parts);
         let mut chosen = match choose(timeline, &work, params) {
             Ok(chosen) => chosen,
             Err(reason) => {

@@ -259,12 +259,7 @@ impl Launches {
 
 /// Why figures of launches are missing, where they are.
 pub(crate) fn not_captured(timeline: &Timeline, what: &str) -> Vec<NotCaptured> {
-    let capture = &timeline.capture;
-    let missing = [
-        NotCaptured::unless_any(capture, GPU_WORK, what),
-        NotCaptured::unless_any(capture, &[Category::CudaApi], what),
-    ];
-    missing.into_iter().flatten().collect()
+    NotCaptured::of_parts(&timeline.capture, &[(GPU_WORK, what), (&[Category::CudaApi], what)])
 }
 
 impl Analysis for Launches {

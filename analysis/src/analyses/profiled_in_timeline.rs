@@ -406,12 +406,7 @@ fn joined(output: &JoinedKernels) -> Table {
         .figure("In the timeline", Unit::Ns, |launch| launch.timeline_ns)
         .figure("Alone", Unit::Ns, |launch| launch.profiled_ns)
         .at(|launch| {
-            TimelineLocation::new(
-                launch.start_ns,
-                launch.start_ns.saturating_add(launch.timeline_ns),
-                Some(launch.row),
-            )
-            .of_input(launch.input)
+            TimelineLocation::lasting(launch.start_ns, launch.timeline_ns, Some(launch.row)).of_input(launch.input)
         })
         .build()
 }

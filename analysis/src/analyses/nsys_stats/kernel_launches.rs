@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use flopwatch_measures::interval::Interval;
-use flopwatch_model::{Category, ColumnId, Events, NameId, Needs, RowId, Timeline, figures_by_key, index, listed};
+use flopwatch_model::{Category, ColumnId, Events, NameId, Needs, RowId, figures_by_key, index, listed};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TableBuilder, TimelineLocation};
 use flopwatch_summary::Statistics;
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::dimensions;
-use super::gpu::{SHAPES, missing_category};
+use super::gpu::SHAPES;
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysKernelParams;
 use super::rounding::tenths;
@@ -192,13 +192,10 @@ const NEEDS: Needs = Needs::of(KERNELS_AND_RANGES)
     .name_details()
     .rows();
 
-fn missing_events(timeline: &Timeline) -> Vec<NotCaptured> {
-    let missing_events = [
-        missing_category(timeline, &[Category::CudaKernel], "kernels"),
-        missing_category(timeline, &[Category::CudaApi], "launches of kernels"),
-    ];
-    missing_events.into_iter().flatten().collect()
-}
+const PARTS: &[(&[Category], &str)] = &[
+    (&[Category::CudaKernel], "kernels"),
+    (&[Category::CudaApi], "launches of kernels"),
+];
 
 /// Says how many kernels are in no row.
 fn say_coverage(page: &mut Page, kernels: u64, without_launch: u64) {
@@ -255,7 +252,7 @@ impl Analysis for CudaKernExecSum {
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysLaunchTimes, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysLaunchTimes {
-            not_captured: missing_events(timeline),
+            not_captured: NotCaptured::of_parts(&timeline.capture, PARTS),
             ..NsysLaunchTimes::default()
         };
         let Some(kernels) = Kernels::of(timeline, params) else {
@@ -353,7 +350,7 @@ impl Analysis for CudaKernExecTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysLaunches, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysLaunches {
-            not_captured: missing_events(timeline),
+            not_captured: NotCaptured::of_parts(&timeline.capture, PARTS),
             ..NsysLaunches::default()
         };
         let Some(kernels) = Kernels::of(timeline, params) else {
@@ -420,10 +417,7 @@ impl Analysis for CudaKernExecTrace {
                 .column("GridXYZ", |row| dimensions(row.grid))
                 .column("BlockXYZ", |row| dimensions(row.block))
                 .column("Kernel Name", |row| row.kernel_name.as_str())
-                .at(|row| {
-                    let end_ns = row.api_start_ns.saturating_add(row.total_duration_ns);
-                    TimelineLocation::new(row.api_start_ns, end_ns, Some(row.row))
-                }),
+                .at(|row| TimelineLocation::lasting(row.api_start_ns, row.total_duration_ns, Some(row.row))),
         );
         Ok(page)
     }

@@ -16,7 +16,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::style;
-use super::gpu::missing_category;
 use super::parameters::NsysParams;
 use super::push_pop_trace::{MAX_LEVELS, number, stack_text};
 use super::rounding::tenths;
@@ -325,14 +324,11 @@ impl Sums {
     }
 }
 
-fn missing_events(timeline: &Timeline) -> Vec<NotCaptured> {
-    let missing_events = [
-        missing_category(timeline, &[Category::NvtxRange], "NVTX ranges"),
-        missing_category(timeline, &[Category::CudaApi], "launches of GPU work"),
-        missing_category(timeline, GPU_WORK, "GPU work"),
-    ];
-    missing_events.into_iter().flatten().collect()
-}
+const PARTS: &[(&[Category], &str)] = &[
+    (&[Category::NvtxRange], "NVTX ranges"),
+    (&[Category::CudaApi], "launches of GPU work"),
+    (GPU_WORK, "GPU work"),
+];
 
 const NEEDS: Needs = Needs::of(gpu_work_and![Category::CudaApi, Category::NvtxRange])
     .columns(&[ColumnId::Launch, ColumnId::RangeStyle])
@@ -351,7 +347,7 @@ impl Analysis for NvtxGpuProjSum {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysProjections, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysProjections {
-            not_captured: missing_events(timeline),
+            not_captured: NotCaptured::of_parts(&timeline.capture, PARTS),
             ..NsysProjections::default()
         };
         let Some(projection) = Projection::of(timeline) else {
@@ -423,7 +419,7 @@ impl Analysis for NvtxGpuProjTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysProjectionTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysProjectionTrace {
-            not_captured: missing_events(timeline),
+            not_captured: NotCaptured::of_parts(&timeline.capture, PARTS),
             ..NsysProjectionTrace::default()
         };
         let Some(projection) = Projection::of(timeline) else {
@@ -463,10 +459,7 @@ impl Analysis for NvtxGpuProjTrace {
                 .column("RangeStack", |row| {
                     (!row.stack.is_empty()).then(|| stack_text(&row.stack))
                 })
-                .at(|row| {
-                    let end_ns = row.projected_start_ns.saturating_add(row.projected_duration_ns);
-                    TimelineLocation::new(row.projected_start_ns, end_ns, None)
-                }),
+                .at(|row| TimelineLocation::lasting(row.projected_start_ns, row.projected_duration_ns, None)),
         );
         Ok(page)
     }

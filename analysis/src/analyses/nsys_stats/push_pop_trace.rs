@@ -8,7 +8,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::is_push_pop;
-use super::gpu::missing_category;
 use super::parameters::NsysParams;
 use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
@@ -100,9 +99,7 @@ impl Analysis for NvtxPushpopTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysPushPopTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysPushPopTrace {
-            not_captured: missing_category(timeline, &[Category::NvtxRange], "NVTX ranges")
-                .into_iter()
-                .collect(),
+            not_captured: NotCaptured::of_parts(&timeline.capture, &[(&[Category::NvtxRange], "NVTX ranges")]),
             ..NsysPushPopTrace::default()
         };
         let Some(ranges) = timeline.capture.events.get(&Category::NvtxRange) else {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use flopwatch_measures::call_ranges;
 use flopwatch_model::{
-    Category, ColumnId, EventId, Events, NameId, Needs, RowId, Timeline, count, figures_by_key, index, listed,
+    Category, ColumnId, EventId, Events, NameId, Needs, RowId, Timeline, figures_by_key, index, listed,
 };
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table};
@@ -13,7 +13,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::style;
-use super::gpu::missing_category;
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysRangeKernelParams;
 use super::rounding::tenths;
@@ -179,13 +178,13 @@ impl Analysis for NvtxKernSum {
 
     fn run(inputs: &Inputs<'_>, params: &NsysRangeKernelParams) -> Result<NsysRangeKernels, AnalysisError> {
         let timeline = inputs.first();
-        let missing = [
-            missing_category(timeline, &[Category::NvtxRange], "NVTX ranges"),
-            missing_category(timeline, &[Category::CudaApi], "launches of kernels"),
-            missing_category(timeline, &[Category::CudaKernel], "kernels"),
+        let parts: [(&[Category], &str); 3] = [
+            (&[Category::NvtxRange], "NVTX ranges"),
+            (&[Category::CudaApi], "launches of kernels"),
+            (&[Category::CudaKernel], "kernels"),
         ];
         let mut output = NsysRangeKernels {
-            not_captured: missing.into_iter().flatten().collect(),
+            not_captured: NotCaptured::of_parts(&timeline.capture, &parts),
             ..NsysRangeKernels::default()
         };
         let kernels = Kernels::named(timeline, params.name);

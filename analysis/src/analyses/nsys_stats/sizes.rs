@@ -6,7 +6,7 @@ use flopwatch_report::page::{Page, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::gpu::{MEMORY, missing_category};
+use super::gpu::MEMORY;
 use super::parameters::NsysParams;
 use super::rounding::megabytes;
 use super::times::{Group, Grouping};
@@ -84,7 +84,7 @@ impl Analysis for CudaGpuMemSizeSum {
             stddev_bytes: figures.stddev,
             operation: group.name.into_owned(),
         };
-        let missing = missing_category(timeline, MEMORY, "copies and memsets");
+        let missing = NotCaptured::unless_any(&timeline.capture, MEMORY, "copies and memsets");
         let unsaid = (unknown > 0).then(|| {
             NotCaptured::new(
                 format!("the size of {unknown} operations"),

@@ -9,7 +9,7 @@ use flopwatch_report::page::{Cell, Page, Table, TableColumn, TimelineLocation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::gpu::missing_category;
+use super::gpu::GPU_PARTS;
 use super::kernel_names::Kernels;
 use super::parameters::{NsysKernelParams, NsysParams};
 use super::rounding::megabytes;
@@ -263,12 +263,8 @@ impl Analysis for CudaGpuTrace {
 
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysGpuTrace, AnalysisError> {
         let timeline = inputs.first();
-        let missing = [
-            missing_category(timeline, &[Category::CudaKernel], "kernels"),
-            missing_category(timeline, super::gpu::MEMORY, "copies and memsets"),
-        ];
         let kernels = Kernels::of(timeline, params);
-        let mut not_captured: Vec<NotCaptured> = missing.into_iter().flatten().collect();
+        let mut not_captured = NotCaptured::of_parts(&timeline.capture, GPU_PARTS);
         not_captured.extend(kernels.iter().flat_map(|kernels| kernels.not_captured.clone()));
         let (order, left_out) = earliest(timeline, index(params.limit));
         let rows = order.into_iter();
@@ -315,10 +311,7 @@ impl Analysis for CudaGpuTrace {
                 )
                 .column("Strm", |row| row.stream)
                 .column("Name", |row| row.name.as_str())
-                .at(|row| {
-                    let end_ns = row.start_ns.saturating_add(row.duration_ns);
-                    TimelineLocation::new(row.start_ns, end_ns, Some(row.row))
-                }),
+                .at(|row| TimelineLocation::lasting(row.start_ns, row.duration_ns, Some(row.row))),
         );
         Ok(page)
     }
@@ -350,9 +343,7 @@ impl Analysis for CudaApiTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysApiTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysApiTrace {
-            not_captured: missing_category(timeline, &[Category::CudaApi], "CUDA calls")
-                .into_iter()
-                .collect(),
+            not_captured: NotCaptured::of_parts(&timeline.capture, &[(&[Category::CudaApi], "CUDA calls")]),
             ..NsysApiTrace::default()
         };
         let Some(calls) = timeline.capture.events.get(&Category::CudaApi) else {
@@ -401,10 +392,7 @@ impl Analysis for CudaApiTrace {
                 .column("Tid", |row| row.thread)
                 .with(priority, |_| Cell::Nothing)
                 .column("Thread Name", |row| row.thread_name.as_deref())
-                .at(|row| {
-                    let end_ns = row.start_ns.saturating_add(row.duration_ns);
-                    TimelineLocation::new(row.start_ns, end_ns, Some(row.row))
-                }),
+                .at(|row| TimelineLocation::lasting(row.start_ns, row.duration_ns, Some(row.row))),
         );
         Ok(page)
     }
