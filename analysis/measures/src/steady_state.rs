@@ -104,7 +104,7 @@ impl PhasedCost {
 #[cfg(test)]
 mod tests {
     use flopwatch_analysis_testing::Trace;
-    use flopwatch_model::{Category, ColumnId, Track};
+    use flopwatch_model::{Category, Track};
 
     use super::*;
 
@@ -117,14 +117,7 @@ mod tests {
         );
         for number in 0..3 {
             let start = 100 + number * 100;
-            let step = trace.event(
-                Category::Step,
-                steps,
-                &format!("ProfilerStep#{number}"),
-                start,
-                start + 100,
-            );
-            trace.number(step, ColumnId::StepNumber, number);
+            trace.step(steps, number, start, start + 100);
         }
         for start in [10, 150, 200, 350] {
             trace.call(calls, "cudaMalloc", start, start + 5);

@@ -345,8 +345,8 @@ mod tests {
     fn calls_works_and_delays_are_counted_apart() {
         let mut trace = Trace::new();
         let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
-        trace.launch((thread, 0, 10), Category::CudaKernel, (stream, "gemm", 15, 45));
-        trace.launch((thread, 20, 50), Category::CudaKernel, (stream, "relu", 45, 50));
+        trace.launch_kernel((thread, 0, 10), (stream, "gemm", 15, 45));
+        trace.launch_kernel((thread, 20, 50), (stream, "relu", 45, 50));
         trace.launch((thread, 50, 60), Category::CudaMemset, (stream, "Memset", 160, 161));
         trace.kernel(stream, "unknown", 200, 210);
         let timeline = trace.build();

@@ -469,11 +469,7 @@ mod tests {
             trace.step(steps, number, start, start + length);
             let end = start + length;
             let call = if number == 0 { 50 } else { 10 };
-            trace.launch(
-                (api, end - 60, end - 60 + call),
-                Category::CudaKernel,
-                (stream, "gemm", end - 5, end),
-            );
+            trace.launch_kernel((api, end - 60, end - 60 + call), (stream, "gemm", end - 5, end));
             start = end;
         }
         if compiles {

@@ -63,11 +63,7 @@ impl Program {
             trace.event(category, rows, name(at), *start, *end);
         }
         for (start, length, begin, took) in &self.launches {
-            trace.launch(
-                (api, *start, start + length),
-                Category::CudaKernel,
-                (stream, "gemm", *begin, begin + took),
-            );
+            trace.launch_kernel((api, *start, start + length), (stream, "gemm", *begin, begin + took));
         }
         for (start, end) in &self.waits {
             trace.call(api, "cudaStreamSynchronize", *start, *end);

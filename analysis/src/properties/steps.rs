@@ -2,7 +2,7 @@
 //! utilisation and steady state.
 
 use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Category, Timeline, Track};
+use flopwatch_model::{Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -48,11 +48,7 @@ fn timeline(launches: &[Launch]) -> Timeline {
             "gemm"
         };
         let stream = streams[usize::try_from(launch.1).unwrap()];
-        trace.launch(
-            (api, launch.0, launch.0 + 1),
-            Category::CudaKernel,
-            (stream, name, start, end),
-        );
+        trace.launch_kernel((api, launch.0, launch.0 + 1), (stream, name, start, end));
     }
     trace.build()
 }

@@ -146,6 +146,11 @@ impl Trace {
         work
     }
 
+    /// A call of the CUDA API, and the kernel that it launches.
+    pub fn launch_kernel(&mut self, call: (RowId, u64, u64), kernel: (RowId, &str, u64, u64)) -> EventHandle {
+        self.launch(call, Category::CudaKernel, kernel)
+    }
+
     /// A step that the profiler of PyTorch marked on `thread`.
     pub fn step(&mut self, thread: RowId, number: u64, start_ns: u64, end_ns: u64) -> EventHandle {
         let name = format!("ProfilerStep#{number}");

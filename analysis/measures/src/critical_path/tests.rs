@@ -29,8 +29,7 @@ fn trace() -> (Trace, Rows) {
 }
 
 fn launch(trace: &mut Trace, rows: &Rows, call: (u64, u64), stream: RowId, name: &str, ran: (u64, u64)) {
-    let kernel = (stream, name, ran.0, ran.1);
-    trace.launch((rows.api, call.0, call.1), Category::CudaKernel, kernel);
+    trace.launch_kernel((rows.api, call.0, call.1), (stream, name, ran.0, ran.1));
 }
 
 fn path(trace: Trace, until: u64) -> (CriticalPath, Timeline) {
@@ -269,8 +268,8 @@ fn work_inside_other_work_of_its_stream_is_not_counted_twice() {
 fn works_of_a_stream_that_two_threads_launch_are_one_chain() {
     let (mut trace, rows) = trace();
     let second = trace.thread(1, 12, Track::CudaApi);
-    trace.launch((rows.api, 0, 2), Category::CudaKernel, (rows.near, "one", 5, 105));
-    trace.launch((second, 150, 152), Category::CudaKernel, (rows.near, "two", 160, 260));
+    trace.launch_kernel((rows.api, 0, 2), (rows.near, "one", 5, 105));
+    trace.launch_kernel((second, 150, 152), (rows.near, "two", 160, 260));
     let (found, _) = path(trace, 300);
     assert_eq!(parts(&found), [(LaunchOverhead, 5), (Compute, 200)]);
 }
@@ -329,7 +328,7 @@ fn program(pieces: &[Piece], says_events: bool) -> (Timeline, [Intervals; 2]) {
         let begin = (start + 4).saturating_add_signed(delay);
         let call = (threads[thread], start + 4, start + 6);
         let work = (streams[stream], "kernel", begin, begin + length);
-        trace.launch(call, Category::CudaKernel, work);
+        trace.launch_kernel(call, work);
         busy[stream].push(Interval::new(begin, begin + length));
         calls += 1;
     }

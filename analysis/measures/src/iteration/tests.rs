@@ -18,13 +18,13 @@ fn three(mark: impl Fn(&mut Trace, RowId, u64)) -> Timeline {
     let marks = trace.thread(1, 10, Track::Annotation);
     let stream = trace.stream(1, 0, 7);
     let (own, other) = (trace.thread(1, 10, Track::CudaApi), trace.thread(1, 11, Track::CudaApi));
-    trace.launch((own, 2, 4), Category::CudaKernel, (stream, "init", 110, 112));
+    trace.launch_kernel((own, 2, 4), (stream, "init", 110, 112));
     for start in [100, 200, 300] {
         mark(&mut trace, marks, start);
         for (thread, name, at) in [(own, "forward", 10), (other, "backward", 60)] {
             // The kernel runs when its iteration is over.
             let kernel = (stream, name, start + at + 90, start + at + 100);
-            trace.launch((thread, start + at, start + at + 5), Category::CudaKernel, kernel);
+            trace.launch_kernel((thread, start + at, start + at + 5), kernel);
         }
     }
     trace.kernel(stream, "unlaunched", 250, 255);
@@ -76,8 +76,7 @@ fn the_outermost_range_around_the_launches_is_the_iteration() {
         trace.event(Category::NvtxRange, nvtx, &format!("train {number}"), start, start + 80);
         trace.event(Category::NvtxRange, nvtx, "forward", start + 5, start + 70);
         trace.event(Category::NvtxRange, loader, "load", start, start + 99);
-        let kernel = (stream, "k", start + 20, start + 30);
-        trace.launch((api, start + 10, start + 12), Category::CudaKernel, kernel);
+        trace.launch_kernel((api, start + 10, start + 12), (stream, "k", start + 20, start + 30));
     }
     let timeline = trace.build();
     let found = of(&timeline, &IterationOptions::default());
@@ -108,7 +107,7 @@ fn without_a_range_around_an_iteration_each_begins_with_a_range_that_repeats() {
         trace.event(Category::NvtxRange, nvtx, "pre, seq = 3, op_id = 7", start, start + 20);
         for at in [10, 40, 70] {
             let kernel = (stream, "k", start + at + 5, start + at + 10);
-            trace.launch((api, start + at, start + at + 2), Category::CudaKernel, kernel);
+            trace.launch_kernel((api, start + at, start + at + 2), kernel);
         }
     }
     let timeline = trace.build();

@@ -291,8 +291,7 @@ fn work_counts_for_the_iteration_that_launched_it() {
         trace.event(Category::Step, steps, "ProfilerStep#1", 100, 200);
         for start in starts {
             // It runs long after the iteration has ended.
-            let kernel = (stream, "gemm", start + 500, start + 510);
-            trace.launch((thread, start, start + 5), Category::CudaKernel, kernel);
+            trace.launch_kernel((thread, start, start + 5), (stream, "gemm", start + 500, start + 510));
         }
         trace.build()
     };

@@ -42,11 +42,7 @@ fn trace() -> Timeline {
         let operator = trace.event(Category::CpuOp, ops, name, call - 2, call + 10);
         trace.text(operator, ColumnId::InputShapes, shapes);
         trace.text(operator, ColumnId::InputTypes, types);
-        trace.launch(
-            (api, call, call + 5),
-            Category::CudaKernel,
-            (stream, kernel, start, end),
-        );
+        trace.launch_kernel((api, call, call + 5), (stream, kernel, start, end));
     }
     let copy = trace.launch((api, 60, 62), Category::CudaMemcpyD2h, (stream, "Memcpy DtoH", 95, 99));
     trace.number(copy, ColumnId::Bytes, 50);

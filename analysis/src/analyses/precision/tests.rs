@@ -38,11 +38,7 @@ fn trace(capability: (u32, u32)) -> Timeline {
         trace.text(operator, ColumnId::InputShapes, shapes);
         trace.text(operator, ColumnId::InputTypes, types);
         let call = (api, start + 10, start + 12);
-        trace.launch(
-            call,
-            Category::CudaKernel,
-            (stream, kernel, start + 20, start + 20 + 10 * (at + 1)),
-        );
+        trace.launch_kernel(call, (stream, kernel, start + 20, start + 20 + 10 * (at + 1)));
     }
     trace.build()
 }

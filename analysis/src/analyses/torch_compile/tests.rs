@@ -27,11 +27,7 @@ fn program(is_compiled: bool) -> Timeline {
         }
         for (call, name, length) in [(85, "triton_poi_fused_add_0", 30), (60, "gemm", 20), (40, "gemm", 50)] {
             let call = end - call;
-            trace.launch(
-                (api, call, call + 2),
-                Category::CudaKernel,
-                (stream, name, call, call + length),
-            );
+            trace.launch_kernel((api, call, call + 2), (stream, name, call, call + length));
         }
         start = end;
     }
