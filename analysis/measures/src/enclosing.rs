@@ -273,10 +273,8 @@ mod tests {
             };
             trace.row(row)
         };
-        let (api, op) = (
-            labelled("thread -9", Track::CudaApi),
-            labelled("thread -9", Track::CpuOp),
-        );
+        let api = labelled("thread -9", Track::CudaApi);
+        let op = labelled("thread -9", Track::CpuOp);
         let other = labelled("thread -8", Track::CpuOp);
         let timeline = trace.build();
         let threads = Threads::by_label_too(&timeline);

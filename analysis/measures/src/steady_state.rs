@@ -111,10 +111,8 @@ mod tests {
     #[test]
     fn the_steady_state_begins_with_the_second_iteration() {
         let mut trace = Trace::new();
-        let (steps, calls) = (
-            trace.thread(1, 1, Track::Annotation),
-            trace.thread(1, 1, Track::CudaApi),
-        );
+        let steps = trace.thread(1, 1, Track::Annotation);
+        let calls = trace.thread(1, 1, Track::CudaApi);
         for number in 0..3 {
             let start = 100 + number * 100;
             trace.step(steps, number, start, start + 100);

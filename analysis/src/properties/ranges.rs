@@ -54,11 +54,9 @@ fn program() -> impl Strategy<Value = Program> {
 impl Program {
     fn timeline(&self, category: Category, of: Track) -> Timeline {
         let mut trace = Trace::new();
-        let (rows, api, stream) = (
-            trace.thread(1, 1, of),
-            trace.thread(1, 1, Track::CudaApi),
-            trace.stream(1, 0, 7),
-        );
+        let rows = trace.thread(1, 1, of);
+        let api = trace.thread(1, 1, Track::CudaApi);
+        let stream = trace.stream(1, 0, 7);
         for (at, (start, end)) in self.ranges.iter().enumerate() {
             trace.event(category, rows, name(at), *start, *end);
         }

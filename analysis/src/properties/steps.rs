@@ -32,10 +32,8 @@ fn span(launch: &Launch) -> (u64, u64) {
 
 fn timeline(launches: &[Launch]) -> Timeline {
     let mut trace = Trace::new();
-    let (steps, api) = (
-        trace.thread(1, 1, Track::Annotation),
-        trace.thread(1, 1, Track::CudaApi),
-    );
+    let steps = trace.thread(1, 1, Track::Annotation);
+    let api = trace.thread(1, 1, Track::CudaApi);
     let streams = [0, 1].map(|device| trace.stream(1, device, 7));
     for step in 0..STEPS {
         trace.step(steps, step, step * 50, step * 50 + 40);

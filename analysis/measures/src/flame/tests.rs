@@ -32,11 +32,9 @@ fn trace() -> Timeline {
     let mut trace = Trace::new();
     let (stream, other) = (trace.stream(1, 0, 7), trace.stream(1, 1, 7));
     let api = trace.thread(1, 10, Track::CudaApi);
-    let (nvtx, python, op) = (
-        trace.thread(1, 10, Track::Nvtx),
-        trace.thread(1, 10, Track::Python),
-        trace.thread(1, 10, Track::CpuOp),
-    );
+    let nvtx = trace.thread(1, 10, Track::Nvtx);
+    let python = trace.thread(1, 10, Track::Python);
+    let op = trace.thread(1, 10, Track::CpuOp);
     trace.event(Category::NvtxRange, nvtx, "step 1", 0, 100);
     trace.event(Category::NvtxRange, nvtx, "step 2", 100, 200);
     trace.event(Category::PythonFunction, python, "a.py(3): forward", 10, 90);

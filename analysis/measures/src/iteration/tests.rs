@@ -65,11 +65,9 @@ fn steps_hold_the_work_that_was_launched_in_them_whenever_it_ran() {
 #[test]
 fn the_outermost_range_around_the_launches_is_the_iteration() {
     let mut trace = Trace::new();
-    let (stream, api, nvtx) = (
-        trace.stream(1, 0, 7),
-        trace.thread(1, 10, Track::CudaApi),
-        trace.thread(1, 10, Track::Nvtx),
-    );
+    let stream = trace.stream(1, 0, 7);
+    let api = trace.thread(1, 10, Track::CudaApi);
+    let nvtx = trace.thread(1, 10, Track::Nvtx);
     let loader = trace.thread(1, 12, Track::Nvtx);
     for number in 0..5 {
         let start = 1000 + number * 100;
@@ -98,11 +96,9 @@ fn the_outermost_range_around_the_launches_is_the_iteration() {
 #[test]
 fn without_a_range_around_an_iteration_each_begins_with_a_range_that_repeats() {
     let mut trace = Trace::new();
-    let (stream, api, nvtx) = (
-        trace.stream(1, 0, 7),
-        trace.thread(1, 10, Track::CudaApi),
-        trace.thread(1, 10, Track::Nvtx),
-    );
+    let stream = trace.stream(1, 0, 7);
+    let api = trace.thread(1, 10, Track::CudaApi);
+    let nvtx = trace.thread(1, 10, Track::Nvtx);
     for start in [1000, 1100, 1200, 1300] {
         trace.event(Category::NvtxRange, nvtx, "pre, seq = 3, op_id = 7", start, start + 20);
         for at in [10, 40, 70] {

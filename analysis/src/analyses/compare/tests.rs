@@ -134,10 +134,8 @@ fn iterations_tell_a_change_from_noise() {
     assert_eq!(regression.iteration_unit.as_deref(), Some("step"));
     // All five after are longer than all five before: p = 2/252.
     assert!((regression.time.p_value.unwrap() - 2.0 / 252.0).abs() < 1e-12);
-    let (low, high) = (
-        regression.time.change_low_percent.unwrap(),
-        regression.time.change_high_percent.unwrap(),
-    );
+    let low = regression.time.change_low_percent.unwrap();
+    let high = regression.time.change_high_percent.unwrap();
     assert!(low <= 10.0 && 10.0 <= high && low > 9.0 && high < 11.0, "{low} {high}");
     assert_eq!(compared(&slower, &steady).verdict, ComparisonVerdict::ImprovementLikely);
     assert_eq!(compared(&steady, &steady).verdict, ComparisonVerdict::Neutral);

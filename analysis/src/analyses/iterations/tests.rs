@@ -12,10 +12,8 @@ use super::*;
 fn steps() -> Timeline {
     let mut trace = Trace::new();
     let (near, far) = (trace.stream(1, 0, 7), trace.stream(1, 1, 7));
-    let (marks, api) = (
-        trace.thread(1, 10, Track::Annotation),
-        trace.thread(1, 10, Track::CudaApi),
-    );
+    let marks = trace.thread(1, 10, Track::Annotation);
+    let api = trace.thread(1, 10, Track::CudaApi);
     for (number, start, length) in [(5, 0, 400), (6, 400, 100), (7, 500, 100), (8, 600, 100)] {
         trace.step(marks, number, start, start + length);
         let call = trace.call(api, "cudaGraphLaunch", start + 5, start + 10);

@@ -281,10 +281,8 @@ impl Analysis for CudaKernExecSum {
         }
         let figures = |keys: &[u32], values: &[u64]| Times::figures(groups.len(), keys, values);
         let (total, api) = (figures(&times.keys, &times.total), figures(&times.keys, &times.api));
-        let (kernel, queue) = (
-            figures(&times.keys, &times.kernel),
-            figures(&times.queued, &times.queue),
-        );
+        let kernel = figures(&times.keys, &times.kernel);
+        let queue = figures(&times.queued, &times.queue);
         let row = |((row, name, device, kernel_name), key): (&Key, &u32)| {
             let of = |figures: &[Option<Statistics>]| figures.get(index(*key)).copied().flatten();
             let (row, total) = (timeline.row(*row)?, of(&total)?);

@@ -12,11 +12,9 @@ fn trace() -> Timeline {
         peak_flops: [("fp32".to_owned(), 2_000_000_000_000)].into(),
         ..Device::default()
     });
-    let (ops, api, stream) = (
-        trace.thread(1, 1, Track::CpuOp),
-        trace.thread(1, 1, Track::CudaApi),
-        trace.stream(1, 0, 7),
-    );
+    let ops = trace.thread(1, 1, Track::CpuOp);
+    let api = trace.thread(1, 1, Track::CudaApi);
+    let stream = trace.stream(1, 0, 7);
     let copy = trace.launch((api, 0, 2), Category::CudaMemcpyH2d, (stream, "Memcpy HtoD", 5, 15));
     trace.number(copy, ColumnId::Bytes, 100);
     for (name, shapes, types, call, kernel, start, end) in [
