@@ -27,12 +27,9 @@ pub(crate) struct Rule {
     pub(crate) thresholds: &'static [Threshold],
     /// Looks at a capture that has what [`Rule::needs`] names.
     pub(crate) evaluate: fn(&Facts<'_>) -> Verdict,
-    /// A capture on which it must fire.
+    /// A capture on which it must fire, and one on which it must look and find nothing.
     #[cfg(test)]
-    pub(crate) fires: fn() -> flopwatch_model::Timeline,
-    /// A capture on which it must look and find nothing.
-    #[cfg(test)]
-    pub(crate) quiet: fn() -> flopwatch_model::Timeline,
+    pub(crate) captures: [fn() -> flopwatch_model::Timeline; 2],
 }
 
 /// A number from which on a rule fires.

@@ -107,7 +107,8 @@ mod tests {
     fn every_rule_fires_on_the_capture_made_for_it_and_is_quiet_on_the_other() {
         for rule in rules::ALL {
             let id = rule.id;
-            let fired = verdict(rule, &(rule.fires)());
+            let [fires, quiet] = rule.captures.map(|capture| capture());
+            let fired = verdict(rule, &fires);
             let Verdict::Fires(found) = fired else {
                 panic!("{id} must fire and does not: {fired:?}");
             };
@@ -119,11 +120,10 @@ mod tests {
             assert!(found.evidence.len() <= 16, "{id} has evidence without a bound");
             if let Some((gain_ns, assumption)) = &found.gain {
                 assert!(!assumption.is_empty(), "{id} estimates without an assumption");
-                let timeline = (rule.fires)();
-                let window = Facts::of(&timeline, 5).window.len();
+                let window = Facts::of(&fires, 5).window.len();
                 assert!(*gain_ns > 0 && *gain_ns <= window, "{id}: {gain_ns} of {window}");
             }
-            let quiet = verdict(rule, &(rule.quiet)());
+            let quiet = verdict(rule, &quiet);
             assert!(
                 matches!(quiet, Verdict::Quiet | Verdict::Near(_)),
                 "{id} must look and find nothing: {quiet:?}"
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn no_rule_advises_on_gpu_work_whose_times_cannot_be() {
         for rule in rules::ALL.iter().filter(|rule| rule.of_gpu_work) {
-            let mut timeline = (rule.fires)();
+            let mut timeline = rule.captures[0]();
             let what = format!("cuda_kernel: {}", Loss::RUNS_ON);
             timeline.capture.losses.add(LossReason::Truncated, &what, 1000);
             let verdict = verdict(rule, &timeline);
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn of_a_file_that_was_cut_that_is_said_first_and_nothing_else_with_confidence() {
         for rule in rules::ALL {
-            let mut timeline = (rule.fires)();
+            let mut timeline = rule.captures[0]();
             timeline.capture.losses.add(LossReason::Truncated, Loss::EVENTS_CUT, 1);
             let limits = Limits {
                 findings: 50,

@@ -23,9 +23,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene("cudaFree_v3020"),
-    #[cfg(test)]
-    quiet: || scene("cudaFreeAsync_v11020"),
+    captures: [|| scene("cudaFree_v3020"), || scene("cudaFreeAsync_v11020")],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

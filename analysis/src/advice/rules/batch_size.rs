@@ -40,9 +40,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[UNUSED, SHORT, SMALL, RESERVED],
     evaluate,
     #[cfg(test)]
-    fires: || scene(40_000_000_000),
-    #[cfg(test)]
-    quiet: || scene(40_000_000_001),
+    captures: [|| scene(40_000_000_000), || scene(40_000_000_001)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -31,9 +31,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[REUSES, SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(true),
-    #[cfg(test)]
-    quiet: || scene(false),
+    captures: [|| scene(true), || scene(false)],
 };
 
 /// Whose memory: process and device.

@@ -21,9 +21,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[WINDOW],
     evaluate,
     #[cfg(test)]
-    fires: || scene(19_999),
-    #[cfg(test)]
-    quiet: || scene(20_000),
+    captures: [|| scene(19_999), || scene(20_000)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -25,9 +25,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(60),
-    #[cfg(test)]
-    quiet: || scene(99),
+    captures: [|| scene(60), || scene(99)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

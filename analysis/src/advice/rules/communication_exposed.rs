@@ -23,11 +23,9 @@ pub(super) static RULE: Rule = Rule {
     of_gpu_work: true,
     thresholds: &[SHARE],
     evaluate,
+    // In the second the collective runs beside the kernel.
     #[cfg(test)]
-    fires: || scene(90),
-    // A capture whose collective runs beside the kernel.
-    #[cfg(test)]
-    quiet: || scene(10),
+    captures: [|| scene(90), || scene(10)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -31,11 +31,9 @@ pub(super) static RULE: Rule = Rule {
     of_gpu_work: true,
     thresholds: &[SHARE, BOUND],
     evaluate,
+    // In the second the copy runs beside the kernel.
     #[cfg(test)]
-    fires: || scene(7),
-    // A capture whose copy runs beside the kernel.
-    #[cfg(test)]
-    quiet: || scene(20),
+    captures: [|| scene(7), || scene(20)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -35,9 +35,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[EXPOSED, LAUNCHES, SLOW],
     evaluate,
     #[cfg(test)]
-    fires: || scene("cudaLaunchKernel"),
-    #[cfg(test)]
-    quiet: || scene("cudaGraphLaunch"),
+    captures: [|| scene("cudaLaunchKernel"), || scene("cudaGraphLaunch")],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

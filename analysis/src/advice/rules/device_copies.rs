@@ -22,9 +22,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(10),
-    #[cfg(test)]
-    quiet: || scene(4),
+    captures: [|| scene(10), || scene(4)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -29,9 +29,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(20),
-    #[cfg(test)]
-    quiet: || scene(10),
+    captures: [|| scene(20), || scene(10)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

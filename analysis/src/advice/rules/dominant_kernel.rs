@@ -28,9 +28,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE, WINDOW],
     evaluate,
     #[cfg(test)]
-    fires,
-    #[cfg(test)]
-    quiet,
+    captures: [fires, quiet],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

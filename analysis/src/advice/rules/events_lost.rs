@@ -24,9 +24,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[MANY],
     evaluate,
     #[cfg(test)]
-    fires,
-    #[cfg(test)]
-    quiet,
+    captures: [fires, quiet],
 };
 
 fn sum<'a>(losses: impl Iterator<Item = &'a Loss>) -> u64 {

@@ -26,9 +26,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[],
     evaluate,
     #[cfg(test)]
-    fires: || returned(OUT_OF_MEMORY),
-    #[cfg(test)]
-    quiet: || returned(NOT_READY),
+    captures: [|| returned(OUT_OF_MEMORY), || returned(NOT_READY)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

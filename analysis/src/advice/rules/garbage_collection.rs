@@ -22,9 +22,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene("Python GC", (110, 30)),
-    #[cfg(test)]
-    quiet: || scene("allgcd", (110, 30)),
+    captures: [|| scene("Python GC", (110, 30)), || scene("allgcd", (110, 30))],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

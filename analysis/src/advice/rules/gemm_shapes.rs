@@ -28,9 +28,10 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE, MULTIPLE],
     evaluate,
     #[cfg(test)]
-    fires: || scene("[[1024,50257],[50257,768]]"),
-    #[cfg(test)]
-    quiet: || scene("[[1024,50304],[50304,768]]"),
+    captures: [
+        || scene("[[1024,50257],[50257,768]]"),
+        || scene("[[1024,50304],[50304,768]]"),
+    ],
 };
 
 /// Operators of PyTorch that multiply matrices.

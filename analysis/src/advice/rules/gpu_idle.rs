@@ -23,9 +23,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene((95, 5), (100, 10)),
-    #[cfg(test)]
-    quiet: || scene((5, 5), (91, 19)),
+    captures: [|| scene((95, 5), (100, 10)), || scene((5, 5), (91, 19))],
 };
 
 /// What the idle time is made of, for people; gaps behind the last work of a GPU are in none.

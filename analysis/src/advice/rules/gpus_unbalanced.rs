@@ -23,9 +23,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(60),
-    #[cfg(test)]
-    quiet: || scene(95),
+    captures: [|| scene(60), || scene(95)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

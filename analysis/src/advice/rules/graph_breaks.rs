@@ -25,9 +25,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(true),
-    #[cfg(test)]
-    quiet: || scene(false),
+    captures: [|| scene(true), || scene(false)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

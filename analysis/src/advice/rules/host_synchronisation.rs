@@ -31,9 +31,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires,
-    #[cfg(test)]
-    quiet,
+    captures: [fires, quiet],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

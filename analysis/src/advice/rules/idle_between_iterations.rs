@@ -24,9 +24,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(80),
-    #[cfg(test)]
-    quiet: || scene(99),
+    captures: [|| scene(80), || scene(99)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -21,11 +21,9 @@ pub(super) static RULE: Rule = Rule {
     of_gpu_work: true,
     thresholds: &[SHARE],
     evaluate,
+    // In the second data is loaded for as long while the GPU works.
     #[cfg(test)]
-    fires: || scene((110, 30)),
-    // Data is loaded for as long while the GPU works.
-    #[cfg(test)]
-    quiet: || scene((20, 30)),
+    captures: [|| scene((110, 30)), || scene((20, 30))],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -30,9 +30,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SLOW, SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(150),
-    #[cfg(test)]
-    quiet: || scene(110),
+    captures: [|| scene(150), || scene(110)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -24,9 +24,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[HOT, OCCUPANCY],
     evaluate,
     #[cfg(test)]
-    fires: || scene(200_000),
-    #[cfg(test)]
-    quiet: || scene(250_000),
+    captures: [|| scene(200_000), || scene(250_000)],
 };
 
 #[derive(Debug, Clone, Copy, Default)]

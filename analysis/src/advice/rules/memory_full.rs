@@ -21,9 +21,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[FULL],
     evaluate,
     #[cfg(test)]
-    fires: || scene(72_000_000_000),
-    #[cfg(test)]
-    quiet: || scene(71_999_999_999),
+    captures: [|| scene(72_000_000_000), || scene(71_999_999_999)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

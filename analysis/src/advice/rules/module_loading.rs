@@ -22,11 +22,9 @@ pub(super) static RULE: Rule = Rule {
     of_gpu_work: true,
     thresholds: &[SHARE],
     evaluate,
+    // The second loads code in the first tenth of the window alone.
     #[cfg(test)]
-    fires: || scene(500),
-    // A capture that loads code in the first tenth of the window alone.
-    #[cfg(test)]
-    quiet: || scene(50),
+    captures: [|| scene(500), || scene(50)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

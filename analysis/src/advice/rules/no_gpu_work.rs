@@ -17,9 +17,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[],
     evaluate,
     #[cfg(test)]
-    fires,
-    #[cfg(test)]
-    quiet,
+    captures: [fires, quiet],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

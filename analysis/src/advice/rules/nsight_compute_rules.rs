@@ -25,9 +25,10 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SPEEDUP],
     evaluate,
     #[cfg(test)]
-    fires: || tests::report(&[(RuleKind::Optimization, 25.0)]),
-    #[cfg(test)]
-    quiet: || tests::report(&[(RuleKind::Information, 0.0)]),
+    captures: [
+        || tests::report(&[(RuleKind::Optimization, 25.0)]),
+        || tests::report(&[(RuleKind::Information, 0.0)]),
+    ],
 };
 
 /// Messages of one rule on all launches.

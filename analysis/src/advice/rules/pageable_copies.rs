@@ -25,9 +25,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(MemoryKind::Pageable),
-    #[cfg(test)]
-    quiet: || scene(MemoryKind::Pinned),
+    captures: [|| scene(MemoryKind::Pageable), || scene(MemoryKind::Pinned)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -23,9 +23,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || overhead("Buffer Flush"),
-    #[cfg(test)]
-    quiet: || overhead("Lazy Function Loading"),
+    captures: [|| overhead("Buffer Flush"), || overhead("Lazy Function Loading")],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

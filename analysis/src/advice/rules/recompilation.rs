@@ -27,9 +27,10 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE, BREAK_EVEN],
     evaluate,
     #[cfg(test)]
-    fires: || scene("_compile.compile_inner (dynamo_timed)"),
-    #[cfg(test)]
-    quiet: || scene("TorchDynamo Cache Lookup"),
+    captures: [
+        || scene("_compile.compile_inner (dynamo_timed)"),
+        || scene("TorchDynamo Cache Lookup"),
+    ],
 };
 
 /// What runs of compiled code are called.

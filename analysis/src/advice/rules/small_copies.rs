@@ -37,9 +37,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SIZE, MANY, SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(100),
-    #[cfg(test)]
-    quiet: || scene(99),
+    captures: [|| scene(100), || scene(99)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -23,9 +23,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(33),
-    #[cfg(test)]
-    quiet: || scene(132),
+    captures: [|| scene(33), || scene(132)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

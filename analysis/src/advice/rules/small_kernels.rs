@@ -29,9 +29,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHORT, MANY, GAPS],
     evaluate,
     #[cfg(test)]
-    fires: || scene("add", 10, 4),
-    #[cfg(test)]
-    quiet: || scene("gemm", 110, 100),
+    captures: [|| scene("add", 10, 4), || scene("gemm", 110, 100)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -31,9 +31,10 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE, EXEMPT],
     evaluate,
     #[cfg(test)]
-    fires: || scene("cudaMemcpy_v3020", 64_001),
-    #[cfg(test)]
-    quiet: || scene("cudaMemcpy_v3020", 64_000),
+    captures: [
+        || scene("cudaMemcpy_v3020", 64_001),
+        || scene("cudaMemcpy_v3020", 64_000),
+    ],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

@@ -20,9 +20,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[],
     evaluate,
     #[cfg(test)]
-    fires: || scene(MemoryKind::Managed),
-    #[cfg(test)]
-    quiet: || scene(MemoryKind::Device),
+    captures: [|| scene(MemoryKind::Managed), || scene(MemoryKind::Device)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

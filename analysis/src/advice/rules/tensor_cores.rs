@@ -35,9 +35,10 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE, CAPABILITY],
     evaluate,
     #[cfg(test)]
-    fires: || scene("ampere_sgemm_128x64_nn", (8, 0)),
-    #[cfg(test)]
-    quiet: || scene("cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4", (8, 0)),
+    captures: [
+        || scene("ampere_sgemm_128x64_nn", (8, 0)),
+        || scene("cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4", (8, 0)),
+    ],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {

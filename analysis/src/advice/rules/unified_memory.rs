@@ -22,9 +22,7 @@ pub(super) static RULE: Rule = Rule {
     thresholds: &[SHARE],
     evaluate,
     #[cfg(test)]
-    fires: || scene(100),
-    #[cfg(test)]
-    quiet: || scene(10_000),
+    captures: [|| scene(100), || scene(10_000)],
 };
 
 fn evaluate(facts: &Facts<'_>) -> Verdict {
