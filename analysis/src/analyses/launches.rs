@@ -315,7 +315,7 @@ impl Analysis for Launches {
     }
 }
 
-fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> Table {
+fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> impl Into<Table> {
     let ns = Unit::Ns;
     Table::of(title, rows)
         .left_out(found.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX)))
@@ -331,7 +331,6 @@ fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> Table {
                 Some(row.work_row),
             )
         })
-        .build()
 }
 
 #[cfg(test)]

@@ -370,7 +370,7 @@ fn by([x, y, z]: [u32; 3]) -> Cell {
     Cell::from(format!("{x} × {y} × {z}"))
 }
 
-fn kernels(output: &JoinedKernels) -> Table {
+fn kernels(output: &JoinedKernels) -> impl Into<Table> {
     Table::of("Kernels", &output.kernels)
         .about(
             "Alone is the mean of the profiled launches: one at a time, at fixed clocks, with caches \
@@ -389,10 +389,9 @@ fn kernels(output: &JoinedKernels) -> Table {
         .figure("Compute", Unit::Ratio, |kernel| kernel.compute_ratio)
         .figure("Memory", Unit::Ratio, |kernel| kernel.memory_ratio)
         .figure("Occupancy", Unit::Ratio, |kernel| kernel.occupancy_ratio)
-        .build()
 }
 
-fn joined(output: &JoinedKernels) -> Table {
+fn joined(output: &JoinedKernels) -> impl Into<Table> {
     Table::of("Launches", &output.launches)
         .about(
             "The launch of the report and that of the timeline which are the same kernel's n-th. They are \
@@ -408,7 +407,6 @@ fn joined(output: &JoinedKernels) -> Table {
         .at(|launch| {
             TimelineLocation::lasting(launch.start_ns, launch.timeline_ns, Some(launch.row)).of_input(launch.input)
         })
-        .build()
 }
 
 #[cfg(test)]

@@ -373,7 +373,7 @@ impl Analysis for Utilization {
     }
 }
 
-fn copy_table(output: &UtilizationOverTime) -> Table {
+fn copy_table(output: &UtilizationOverTime) -> impl Into<Table> {
     Table::of("Copies and memsets", &output.copies)
         .column("GPU", |copies| copies.gpu.label())
         .column("Kind", |copies| label(copies.category))
@@ -388,10 +388,9 @@ fn copy_table(output: &UtilizationOverTime) -> Table {
         .figure("Rate while running", Unit::BytesPerSecond, |copies| {
             copies.bytes_per_second
         })
-        .build()
 }
 
-fn series_table(output: &UtilizationOverTime) -> Table {
+fn series_table(output: &UtilizationOverTime) -> impl Into<Table> {
     Table::of("Sampled series", &output.series)
         .left_out(output.series_left_out)
         .column("Source", |series| series.source.as_str())
@@ -399,7 +398,6 @@ fn series_table(output: &UtilizationOverTime) -> Table {
         .column("Samples", |series| series.samples)
         .column("Avg", |series| series.mean)
         .column("Max", |series| series.max)
-        .build()
 }
 
 #[cfg(test)]

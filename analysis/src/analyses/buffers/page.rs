@@ -57,7 +57,7 @@ fn reuse_in_words(pool: &BufferPool) -> String {
     )
 }
 
-fn pools(all: &[BufferPool]) -> Table {
+fn pools(all: &[BufferPool]) -> impl Into<Table> {
     Table::of("Buffers by memory", all)
         .column("Memory", |pool| pool.memory.as_str())
         .column("Given out by", |pool| pool.allocator.words())
@@ -74,7 +74,6 @@ fn pools(all: &[BufferPool]) -> Table {
         .column("Reuse ratio", |pool| rounded(pool.reuse_ratio))
         .figure("Reuse saves", Unit::Bytes, |pool| pool.saved_bytes)
         .without_unknown()
-        .build()
 }
 
 fn class(of: &LifetimeClass) -> String {
@@ -122,7 +121,7 @@ fn details(page: &mut Page, pool: &BufferPool) {
     }
 }
 
-fn requesters(pool: &BufferPool) -> Table {
+fn requesters(pool: &BufferPool) -> impl Into<Table> {
     let title = format!(
         "Who asked for memory of {}",
         pool.allocator.pool(&pool.memory, pool.process)
@@ -133,10 +132,9 @@ fn requesters(pool: &BufferPool) -> Table {
         .figure("Given out", Unit::Bytes, |one| one.allocated_bytes)
         .figure("Avg lifetime", Unit::Ns, |one| one.mean_lifetime_ns)
         .without_unknown()
-        .build()
 }
 
-fn lives(title: &str, list: &[BufferLife]) -> Table {
+fn lives(title: &str, list: &[BufferLife]) -> impl Into<Table> {
     Table::of(title, list)
         .figure("Bytes", Unit::Bytes, |one| one.bytes)
         .column("Who asked", |one| one.requester.shown())
@@ -144,5 +142,4 @@ fn lives(title: &str, list: &[BufferLife]) -> Table {
         .figure("Lifetime", Unit::Ns, |one| one.lifetime_ns)
         .at(|one| one.place)
         .without_unknown()
-        .build()
 }

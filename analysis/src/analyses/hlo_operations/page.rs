@@ -40,16 +40,15 @@ pub(super) fn page(output: &HloOperations) -> Page {
     page
 }
 
-fn bars(output: &HloOperations) -> Bars {
+fn bars(output: &HloOperations) -> impl Into<Bars> {
     let shown = output.rows.iter().filter(|row| !row.is_asynchronous).take(MAX_BARS);
     Bars::of("Operations that take longest", Unit::Ns, shown, |row| {
         row.operation.clone()
     })
     .series("own time", |row| row.self_ns)
-    .build()
 }
 
-fn operations(output: &HloOperations) -> Table {
+fn operations(output: &HloOperations) -> impl Into<Table> {
     Table::of("Operations", &output.rows)
         .about(
             "FLOP and bytes are of one run. An operation beside others has the time of others too, and no \
@@ -90,10 +89,9 @@ fn operations(output: &HloOperations) -> Table {
         .column("Program", |row| row.program.as_str())
         .at(|row| row.place)
         .without_unknown()
-        .build()
 }
 
-fn unmeasured(output: &HloOperations) -> Table {
+fn unmeasured(output: &HloOperations) -> impl Into<Table> {
     Table::of("Operations, by counted work; no time was measured", &output.unmeasured)
         .about(
             "FLOP and bytes are of one run, counted from the program's instructions. A loop has \
@@ -110,10 +108,9 @@ fn unmeasured(output: &HloOperations) -> Table {
         .column("Framework operation", |row| row.framework_op.as_str())
         .column("Program", |row| row.program.as_str())
         .without_unknown()
-        .build()
 }
 
-fn kernels(output: &HloOperations) -> Table {
+fn kernels(output: &HloOperations) -> impl Into<Table> {
     Table::of("Kernels of operations", &output.kernels)
         .left_out(output.kernels_left_out)
         .column("Kernel", |row| row.kernel.as_str())
@@ -125,5 +122,4 @@ fn kernels(output: &HloOperations) -> Table {
         .column("Framework operation", |row| row.framework_op.as_str())
         .column("Program", |row| row.program.as_str())
         .without_unknown()
-        .build()
 }

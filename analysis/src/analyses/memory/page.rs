@@ -50,7 +50,7 @@ const MAX_PEAK_RATIO: u64 = 10_000;
 /// would be a line at zero.
 const MAX_RESERVED_RATIO: u64 = 4;
 
-fn pools(all: &[MemoryPool]) -> Table {
+fn pools(all: &[MemoryPool]) -> impl Into<Table> {
     Table::of("What allocators gave out", all)
         .column("Memory", |pool| pool.memory.as_str())
         .column("Given out by", |pool| pool.allocator.words())
@@ -64,7 +64,6 @@ fn pools(all: &[MemoryPool]) -> Table {
         .column("Allocations", |pool| pool.allocations)
         .column("Releases", |pool| pool.releases)
         .without_unknown()
-        .build()
 }
 
 fn amount(bytes: u64) -> f64 {
@@ -152,7 +151,7 @@ fn unit(series: &MemorySeries) -> Unit {
     }
 }
 
-fn series(all: &[MemorySeries]) -> Table {
+fn series(all: &[MemorySeries]) -> impl Into<Table> {
     let shown = |one: &MemorySeries, value: f64| flopwatch_report::page::figure::number(value, unit(one));
     // Units differ from row to row, so that figures are in words.
     Table::of("What was sampled", all)
@@ -164,7 +163,6 @@ fn series(all: &[MemorySeries]) -> Table {
         .column("Highest", |one| shown(one, one.max))
         .figure("At", Unit::Instant, |one| one.max_ns)
         .column("Last", |one| shown(one, one.last))
-        .build()
 }
 
 fn sampled(page: &mut Page, one: &MemorySeries) {

@@ -287,7 +287,7 @@ fn short(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
 }
 
-fn source_lines(details: &LaunchDetails) -> Table {
+fn source_lines(details: &LaunchDetails) -> impl Into<Table> {
     let mut about = details.line_coverage.as_ref().map_or_else(String::new, |coverage| {
         format!(
             "Sums over the instructions that a line was made into, the hottest first. {} of {} instructions and {} of {} samples have a line. \
@@ -319,10 +319,9 @@ fn source_lines(details: &LaunchDetails) -> Table {
         .column("Source", |line| line.text.as_deref())
         .column("File", |line| (!only).then_some(line.file.as_str()))
         .without_unknown()
-        .build()
 }
 
-fn instructions(details: &LaunchDetails) -> Table {
+fn instructions(details: &LaunchDetails) -> impl Into<Table> {
     let architecture = details
         .architecture
         .as_deref()
@@ -354,7 +353,6 @@ fn instructions(details: &LaunchDetails) -> Table {
         })
         .column("PTX line", |of| of.ptx_line.map(u64::from))
         .without_unknown()
-        .build()
 }
 
 fn ranges(page: &mut Page, details: &LaunchDetails) {

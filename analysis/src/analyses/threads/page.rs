@@ -42,7 +42,7 @@ pub(super) fn page(title: &str, about: &str, result: &ThreadsResult) -> Page {
     page
 }
 
-fn bars(result: &ThreadsResult) -> Bars {
+fn bars(result: &ThreadsResult) -> impl Into<Bars> {
     let threads = result.rows.iter().take(MAX_CHARTED_THREADS);
     Bars::of("Threads that worked longest", Unit::Ns, threads, |row| {
         format!("process {} thread {}", row.process, row.thread)
@@ -51,7 +51,6 @@ fn bars(result: &ThreadsResult) -> Bars {
     .series("waiting", |row| row.waiting_ns)
     .series("nothing recorded", |row| row.unrecorded_ns)
     .stacked()
-    .build()
 }
 
 fn rows(result: &ThreadsResult) -> Table {
