@@ -494,6 +494,14 @@ impl Page {
         self.blocks.push(Block::Table(table.into()));
     }
 
+    /// Adds a table that has rows; one without any is left out.
+    pub fn table_unless_empty(&mut self, table: impl Into<Table>) {
+        let table = table.into();
+        if !table.rows.is_empty() {
+            self.table(table);
+        }
+    }
+
     /// Adds bars.
     pub fn bars(&mut self, bars: impl Into<Bars>) {
         self.blocks.push(Block::Bars(bars.into()));

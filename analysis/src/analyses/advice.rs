@@ -93,12 +93,8 @@ impl Analysis for AdviceAnalysis {
         for finding in &output.findings {
             detail(&mut page, finding);
         }
-        if !output.not_captured.is_empty() {
-            page.table(not_checked(output));
-        }
-        if !output.near_misses.is_empty() {
-            page.table(near_misses(output));
-        }
+        page.table_unless_empty(not_checked(output));
+        page.table_unless_empty(near_misses(output));
         page.table(rules(output));
         Ok(page)
     }

@@ -419,17 +419,15 @@ fn page(title: &str, about: &str, result: &StartUpResult) -> Page {
             );
         }
     }
-    if !result.first_launches.is_empty() {
-        page.table(
-            Table::of("First launches", &result.first_launches)
-                .about("With lazy loading (CUDA 11.7 and later) a kernel is loaded by its first launch.")
-                .column("Kernel", |one| one.kernel.as_str())
-                .column("Launches", |one| one.launches)
-                .figure("First launch", Unit::Ns, |one| one.first_call_ns)
-                .figure("Med of the others", Unit::Ns, |one| one.median_ns)
-                .at(|one| one.place),
-        );
-    }
+    page.table_unless_empty(
+        Table::of("First launches", &result.first_launches)
+            .about("With lazy loading (CUDA 11.7 and later) a kernel is loaded by its first launch.")
+            .column("Kernel", |one| one.kernel.as_str())
+            .column("Launches", |one| one.launches)
+            .figure("First launch", Unit::Ns, |one| one.first_call_ns)
+            .figure("Med of the others", Unit::Ns, |one| one.median_ns)
+            .at(|one| one.place),
+    );
     page
 }
 

@@ -366,9 +366,7 @@ impl Analysis for Utilization {
             };
             page.lines(lines(sampled.label(), unit, series));
         }
-        if !output.series.is_empty() {
-            page.table(series_table(output));
-        }
+        page.table_unless_empty(series_table(output));
         Ok(page)
     }
 }

@@ -23,9 +23,7 @@ pub(super) fn page(title: &str, about: &str, result: &BuffersResult) -> Page {
         ]);
         page.text("", reuse_in_words(first));
     }
-    if !result.pools.is_empty() {
-        page.table(pools(&result.pools));
-    }
+    page.table_unless_empty(pools(&result.pools));
     for pool in result.pools.iter().take(MAX_DETAILED_POOLS) {
         details(&mut page, pool);
     }
@@ -105,19 +103,15 @@ fn details(page: &mut Page, pool: &BufferPool) {
         .column("Could use a buffer again", |size| size.reuses)
         .column("Reuse ratio", |size| rounded(Some(size.reuse_ratio))),
     );
-    if !pool.requesters.is_empty() {
-        page.table(requesters(pool));
-    }
+    page.table_unless_empty(requesters(pool));
     for (title, list) in [
         ("Longest lives", &pool.longest),
         ("Largest that were never taken back", &pool.largest_kept),
     ] {
-        if !list.is_empty() {
-            page.table(lives(
-                &format!("{title}, {}", pool.allocator.pool(&pool.memory, pool.process)),
-                list,
-            ));
-        }
+        page.table_unless_empty(lives(
+            &format!("{title}, {}", pool.allocator.pool(&pool.memory, pool.process)),
+            list,
+        ));
     }
 }
 

@@ -44,9 +44,7 @@ pub(super) fn of(comparison: &Comparison) -> Page {
             &comparison.kernels,
         ));
     }
-    if !comparison.copies.is_empty() {
-        page.table(copies(comparison));
-    }
+    page.table_unless_empty(copies(comparison));
     if !comparison.ranges.is_empty() {
         page.table(differences(
             "Ranges and operators",
@@ -55,9 +53,7 @@ pub(super) fn of(comparison: &Comparison) -> Page {
         ));
         page.table(longest_calls("The longest calls of these ranges", &comparison.ranges));
     }
-    if !comparison.memory_diff.rows.is_empty() {
-        page.table(memory(comparison));
-    }
+    page.table_unless_empty(memory(comparison));
     page
 }
 

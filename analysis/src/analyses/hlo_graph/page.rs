@@ -36,9 +36,7 @@ pub(super) fn page(output: &HloGraph) -> Page {
             Tile::new("Fusions", count(output.fusions.len()) + output.fusions_left_out),
         ]);
         page.bars(opcodes(output));
-        if !output.fusions.is_empty() {
-            page.table(fusions(output));
-        }
+        page.table_unless_empty(fusions(output));
         page.table(computations(output));
         page.table(nodes(output));
     }

@@ -15,9 +15,7 @@ pub(super) fn page(output: &HloOperations) -> Page {
         HloOperationsAnalysis::ABOUT,
         &output.not_captured,
     );
-    if !output.unmeasured.is_empty() {
-        page.table(unmeasured(output));
-    }
+    page.table_unless_empty(unmeasured(output));
     if output.rows.is_empty() {
         return page;
     }
@@ -28,9 +26,7 @@ pub(super) fn page(output: &HloOperations) -> Page {
     ]);
     page.bars(bars(output));
     page.table(operations(output));
-    if !output.kernels.is_empty() {
-        page.table(kernels(output));
-    }
+    page.table_unless_empty(kernels(output));
     page.text(
         "Where FLOP and bytes come from",
         "What the profiler states of an event goes first; what it does not state is counted from the program's instructions. FLOP of \

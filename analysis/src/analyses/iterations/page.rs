@@ -32,9 +32,7 @@ pub(super) fn of(result: &IterationsResult) -> Page {
         page.bars(bars(result));
     }
     page.table(iterations(result));
-    if !result.bubbles.is_empty() {
-        page.table(bubbles(result));
-    }
+    page.table_unless_empty(bubbles(result));
     for detail in &result.details {
         page.table(
             Table::of(

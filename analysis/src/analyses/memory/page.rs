@@ -23,9 +23,7 @@ pub(super) fn page(title: &str, about: &str, result: &MemoryResult) -> Page {
     for note in &result.notes {
         page.text("", note.as_str());
     }
-    if !result.pools.is_empty() {
-        page.table(pools(&result.pools));
-    }
+    page.table_unless_empty(pools(&result.pools));
     let highest = result.pools.first().map_or(0, |pool| pool.peak_bytes);
     let detailed = result.pools.iter().take(MAX_DETAILED_POOLS);
     for pool in detailed.filter(|pool| pool.peak_bytes.saturating_mul(MAX_PEAK_RATIO) >= highest) {
@@ -33,9 +31,7 @@ pub(super) fn page(title: &str, about: &str, result: &MemoryResult) -> Page {
         requesters(&mut page, pool);
         alive(&mut page, pool);
     }
-    if !result.series.is_empty() {
-        page.table(series(&result.series));
-    }
+    page.table_unless_empty(series(&result.series));
     // What never changes, such as how much memory there is, needs no chart.
     let changing = result.series.iter().filter(|one| one.min < one.max);
     for one in changing.take(MAX_DETAILED_POOLS) {

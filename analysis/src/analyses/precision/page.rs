@@ -37,12 +37,8 @@ pub(super) fn of(title: &str, about: &str, result: &PrecisionResult) -> Page {
         None => text.push_str(" Whether the GPU has tensor cores is not known."),
     }
     page.text("", text);
-    if !result.kernels.is_empty() {
-        page.table(kernels(result));
-    }
-    if !result.products.is_empty() {
-        page.table(products(result));
-    }
+    page.table_unless_empty(kernels(result));
+    page.table_unless_empty(products(result));
     page
 }
 

@@ -37,12 +37,8 @@ pub(super) fn of(result: &RanksResult) -> Page {
         page.bars(times(&result.ranks));
         page.table(ranks(&result.ranks));
     }
-    if !result.kernels.is_empty() {
-        page.table(kernels(result));
-    }
-    if !result.pace.is_empty() {
-        page.table(pace(result));
-    }
+    page.table_unless_empty(kernels(result));
+    page.table_unless_empty(pace(result));
     page
 }
 

@@ -42,9 +42,7 @@ pub(super) fn of(output: &Rooflines, title: &str, about: &str) -> Page {
             format!("Measured, and no launch did any: {}.", kinds.join(", ")),
         );
     }
-    if !output.points.is_empty() {
-        page.table(launches(output));
-    }
+    page.table_unless_empty(launches(output));
     if !output.moves.is_empty() {
         page.table(moves(output));
     }

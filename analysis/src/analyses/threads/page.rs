@@ -29,16 +29,14 @@ pub(super) fn page(title: &str, about: &str, result: &ThreadsResult) -> Page {
             })
             .collect(),
     });
-    if !result.os_functions.is_empty() {
-        page.table(
-            Table::of("Functions of the operating system", &result.os_functions)
-                .column("Function", |row| row.name.as_str())
-                .column("Kind", |row| row.kind.name().replace('_', " "))
-                .column("Calls", |row| row.calls)
-                .figure("Total", Unit::Ns, |row| row.total_ns)
-                .figure("Max", Unit::Ns, |row| row.max_ns),
-        );
-    }
+    page.table_unless_empty(
+        Table::of("Functions of the operating system", &result.os_functions)
+            .column("Function", |row| row.name.as_str())
+            .column("Kind", |row| row.kind.name().replace('_', " "))
+            .column("Calls", |row| row.calls)
+            .figure("Total", Unit::Ns, |row| row.total_ns)
+            .figure("Max", Unit::Ns, |row| row.max_ns),
+    );
     page
 }
 
