@@ -475,6 +475,13 @@ impl Page {
         }
     }
 
+    /// A page of one table, of a result that says what was not captured.
+    pub fn of_table(title: &str, about: &str, not_captured: &[NotCaptured], table: impl Into<Table>) -> Self {
+        let mut page = Self::of(title, about, not_captured);
+        page.table(table);
+        page
+    }
+
     /// Adds a paragraph.
     pub fn text(&mut self, title: &str, text: impl Into<String>) {
         self.blocks.push(Block::Text(Text {

@@ -381,29 +381,26 @@ impl Analysis for NvtxGpuProjSum {
     }
 
     fn page(output: &NsysProjections) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let launches = |row: &NsysProjectionsRow| {
             approximate(u128::from(row.launches)) / approximate(u128::from(row.instances.max(1)))
         };
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("Range", |row| row.name.as_str())
-                .column("Style", |row| row.style)
-                .column("Total Proj Time (ns)", |row| row.projected_ns)
-                .column("Total Range Time (ns)", |row| row.range_ns)
-                .column("Range Instances", |row| row.instances)
-                .number("Proj Avg (ns)", 1, |row| tenths(row.avg_ns))
-                .number("Proj Med (ns)", 1, |row| tenths(row.med_ns))
-                .column("Proj Min (ns)", |row| row.min_ns)
-                .column("Proj Max (ns)", |row| row.max_ns)
-                .number("Proj StdDev (ns)", 1, |row| tenths(row.stddev_ns))
-                .column("Total GPU Ops", |row| row.launches)
-                .number("Avg GPU Ops", 1, |row| tenths(launches(row)))
-                .number("Avg Range Lvl", 1, |row| tenths(row.avg_level))
-                .number("Avg Num Child", 1, |row| tenths(row.avg_children)),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("Range", |row| row.name.as_str())
+            .column("Style", |row| row.style)
+            .column("Total Proj Time (ns)", |row| row.projected_ns)
+            .column("Total Range Time (ns)", |row| row.range_ns)
+            .column("Range Instances", |row| row.instances)
+            .number("Proj Avg (ns)", 1, |row| tenths(row.avg_ns))
+            .number("Proj Med (ns)", 1, |row| tenths(row.med_ns))
+            .column("Proj Min (ns)", |row| row.min_ns)
+            .column("Proj Max (ns)", |row| row.max_ns)
+            .number("Proj StdDev (ns)", 1, |row| tenths(row.stddev_ns))
+            .column("Total GPU Ops", |row| row.launches)
+            .number("Avg GPU Ops", 1, |row| tenths(launches(row)))
+            .number("Avg Range Lvl", 1, |row| tenths(row.avg_level))
+            .number("Avg Num Child", 1, |row| tenths(row.avg_children));
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }
 
@@ -439,28 +436,25 @@ impl Analysis for NvtxGpuProjTrace {
     }
 
     fn page(output: &NsysProjectionTrace) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("Name", |row| row.name.as_deref())
-                .column("Projected Start (ns)", |row| row.projected_start_ns)
-                .column("Projected Duration (ns)", |row| row.projected_duration_ns)
-                .column("Orig Start (ns)", |row| row.start_ns)
-                .column("Orig Duration (ns)", |row| row.duration_ns)
-                .column("Style", |row| row.style)
-                .column("PID", |row| row.process)
-                .column("TID", |row| row.thread)
-                .column("NumGPUOps", |row| row.launches)
-                .column("Lvl", |row| row.level)
-                .column("NumChild", |row| row.children)
-                .column("RangeId", |row| row.range_id)
-                .column("ParentId", |row| row.parent_id)
-                .column("RangeStack", |row| {
-                    (!row.stack.is_empty()).then(|| stack_text(&row.stack))
-                })
-                .at(|row| TimelineLocation::lasting(row.projected_start_ns, row.projected_duration_ns, None)),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("Name", |row| row.name.as_deref())
+            .column("Projected Start (ns)", |row| row.projected_start_ns)
+            .column("Projected Duration (ns)", |row| row.projected_duration_ns)
+            .column("Orig Start (ns)", |row| row.start_ns)
+            .column("Orig Duration (ns)", |row| row.duration_ns)
+            .column("Style", |row| row.style)
+            .column("PID", |row| row.process)
+            .column("TID", |row| row.thread)
+            .column("NumGPUOps", |row| row.launches)
+            .column("Lvl", |row| row.level)
+            .column("NumChild", |row| row.children)
+            .column("RangeId", |row| row.range_id)
+            .column("ParentId", |row| row.parent_id)
+            .column("RangeStack", |row| {
+                (!row.stack.is_empty()).then(|| stack_text(&row.stack))
+            })
+            .at(|row| TimelineLocation::lasting(row.projected_start_ns, row.projected_duration_ns, None));
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

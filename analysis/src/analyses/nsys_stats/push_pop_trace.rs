@@ -147,30 +147,27 @@ impl Analysis for NvtxPushpopTrace {
     }
 
     fn page(output: &NsysPushPopTrace) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let end_ns = |row: &NsysPushPopTraceRow| row.start_ns.saturating_add(row.duration_ns);
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("Start (ns)", |row| row.start_ns)
-                .column("End (ns)", end_ns)
-                .column("Duration (ns)", |row| row.duration_ns)
-                .column("DurChild (ns)", |row| row.children_ns)
-                .column("DurNonChild (ns)", |row| {
-                    let own = i128::from(row.duration_ns) - i128::from(row.children_ns);
-                    i64::try_from(own).unwrap_or(i64::MIN)
-                })
-                .column("Name", |row| row.name.as_str())
-                .column("PID", |row| row.process)
-                .column("TID", |row| row.thread)
-                .column("Lvl", |row| row.level)
-                .column("NumChild", |row| row.children)
-                .column("RangeId", |row| row.range_id)
-                .column("ParentId", |row| row.parent_id)
-                .column("RangeStack", |row| stack_text(&row.stack))
-                .column("NameTree", |row| name_tree(index(row.level).min(MAX_LEVELS), &row.name))
-                .at(|row| TimelineLocation::new(row.start_ns, end_ns(row), Some(row.row))),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("Start (ns)", |row| row.start_ns)
+            .column("End (ns)", end_ns)
+            .column("Duration (ns)", |row| row.duration_ns)
+            .column("DurChild (ns)", |row| row.children_ns)
+            .column("DurNonChild (ns)", |row| {
+                let own = i128::from(row.duration_ns) - i128::from(row.children_ns);
+                i64::try_from(own).unwrap_or(i64::MIN)
+            })
+            .column("Name", |row| row.name.as_str())
+            .column("PID", |row| row.process)
+            .column("TID", |row| row.thread)
+            .column("Lvl", |row| row.level)
+            .column("NumChild", |row| row.children)
+            .column("RangeId", |row| row.range_id)
+            .column("ParentId", |row| row.parent_id)
+            .column("RangeStack", |row| stack_text(&row.stack))
+            .column("NameTree", |row| name_tree(index(row.level).min(MAX_LEVELS), &row.name))
+            .at(|row| TimelineLocation::new(row.start_ns, end_ns(row), Some(row.row)));
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

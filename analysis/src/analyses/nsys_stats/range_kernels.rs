@@ -229,24 +229,21 @@ impl Analysis for NvtxKernSum {
     }
 
     fn page(output: &NsysRangeKernels) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("NVTX Range", |row| row.range.as_deref())
-                .column("Style", |row| row.style)
-                .column("PID", |row| row.process)
-                .column("TID", |row| row.thread)
-                .column("NVTX Inst", |row| row.ranges)
-                .column("Kern Inst", |row| row.kernels)
-                .column("Total Time (ns)", |row| row.total_ns)
-                .number("Avg (ns)", 1, |row| tenths(row.avg_ns))
-                .number("Med (ns)", 1, |row| tenths(row.med_ns))
-                .column("Min (ns)", |row| row.min_ns)
-                .column("Max (ns)", |row| row.max_ns)
-                .number("StdDev (ns)", 1, |row| tenths(row.stddev_ns))
-                .column("Kernel Name", |row| row.kernel_name.as_str()),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("NVTX Range", |row| row.range.as_deref())
+            .column("Style", |row| row.style)
+            .column("PID", |row| row.process)
+            .column("TID", |row| row.thread)
+            .column("NVTX Inst", |row| row.ranges)
+            .column("Kern Inst", |row| row.kernels)
+            .column("Total Time (ns)", |row| row.total_ns)
+            .number("Avg (ns)", 1, |row| tenths(row.avg_ns))
+            .number("Med (ns)", 1, |row| tenths(row.med_ns))
+            .column("Min (ns)", |row| row.min_ns)
+            .column("Max (ns)", |row| row.max_ns)
+            .number("StdDev (ns)", 1, |row| tenths(row.stddev_ns))
+            .column("Kernel Name", |row| row.kernel_name.as_str());
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

@@ -99,20 +99,17 @@ impl Analysis for CudaGpuMemSizeSum {
     }
 
     fn page(output: &NsysSizes) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let whole = |bytes: u64| megabytes(approximate(u128::from(bytes)));
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .number("Total (MB)", 3, |row| whole(row.total_bytes))
-                .column("Count", |row| row.count)
-                .number("Avg (MB)", 3, |row| megabytes(row.avg_bytes))
-                .number("Med (MB)", 3, |row| megabytes(row.med_bytes))
-                .number("Min (MB)", 3, |row| whole(row.min_bytes))
-                .number("Max (MB)", 3, |row| whole(row.max_bytes))
-                .number("StdDev (MB)", 3, |row| megabytes(row.stddev_bytes))
-                .column("Operation", |row| row.operation.as_str()),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .number("Total (MB)", 3, |row| whole(row.total_bytes))
+            .column("Count", |row| row.count)
+            .number("Avg (MB)", 3, |row| megabytes(row.avg_bytes))
+            .number("Med (MB)", 3, |row| megabytes(row.med_bytes))
+            .number("Min (MB)", 3, |row| whole(row.min_bytes))
+            .number("Max (MB)", 3, |row| whole(row.max_bytes))
+            .number("StdDev (MB)", 3, |row| megabytes(row.stddev_bytes))
+            .column("Operation", |row| row.operation.as_str());
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

@@ -174,9 +174,7 @@ impl NsysTimes {
                 Label::Name(head) => table.column(head, |row| row.name.as_str()),
             };
         }
-        let mut page = Page::of(name, about, &self.not_captured);
-        page.table(table);
-        page
+        Page::of_table(name, about, &self.not_captured, table)
     }
 }
 
