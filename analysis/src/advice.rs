@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use facts::Facts;
 use finding::FindingDraft;
-use rule::{Rule, RuleInfo, Shortfall, Threshold, Verdict};
+use rule::{Rule, Shortfall, Threshold, Verdict};
 use topic::topic_of;
 use wording::{capitalized, share, time};
 
@@ -132,32 +132,31 @@ pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
         rules: Vec::new(),
         not_captured: Vec::new(),
     };
-    let verdicts: Vec<Verdict> = rules::ALL.par_iter().map(|rule| rule::judge(*rule, &facts)).collect();
+    let verdicts: Vec<Verdict> = rules::ALL.par_iter().map(|rule| rule::judge(rule, &facts)).collect();
     for (rule, verdict) in rules::ALL.iter().zip(verdicts) {
-        let about = rule.about();
         let (outcome, reason) = match verdict {
             Verdict::Fires(found) => {
-                advice.findings.push(finding(about, *found, &facts));
+                advice.findings.push(finding(rule, *found, &facts));
                 (Outcome::Fired, String::new())
             }
             Verdict::Quiet => (Outcome::Quiet, String::new()),
             Verdict::Near(shortfall) => {
-                advice.near_misses.push(near_miss(about, shortfall, &facts));
+                advice.near_misses.push(near_miss(rule, shortfall, &facts));
                 (Outcome::Quiet, String::new())
             }
             Verdict::Abstains(reason) => {
-                let lacking = NotCaptured::new(topic_of(about), reason.clone());
+                let lacking = NotCaptured::new(topic_of(rule), reason.clone());
                 advice.not_captured.push(lacking);
                 (Outcome::Abstained, reason)
             }
         };
         advice.rules.push(RuleOutcome {
-            rule: about.id.to_owned(),
-            title: about.title.to_owned(),
-            area: about.area,
+            rule: rule.id.to_owned(),
+            title: rule.title.to_owned(),
+            area: rule.area,
             outcome,
             reason,
-            thresholds: about.thresholds.iter().map(threshold).collect(),
+            thresholds: rule.thresholds.iter().map(threshold).collect(),
         });
     }
     // What makes other figures doubtful comes first, before all that the file was cut, then what is
@@ -176,7 +175,7 @@ pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
     advice
 }
 
-fn finding(about: &RuleInfo, found: FindingDraft, facts: &Facts<'_>) -> Finding {
+fn finding(rule: &Rule, found: FindingDraft, facts: &Facts<'_>) -> Finding {
     let share = |gain_ns: u64| match facts.window.len() {
         0 => 0.0,
         window => approximate(gain_ns.into()) / approximate(window.into()),
@@ -188,11 +187,11 @@ fn finding(about: &RuleInfo, found: FindingDraft, facts: &Facts<'_>) -> Finding 
     });
     let worth = gain.as_ref().map(|gain| Severity::of_share(gain.window_share_ratio));
     // Of a file that was cut nobody knows what would stand in its gaps.
-    let is_doubtful = about.area != Area::Capture && facts.ends_early();
+    let is_doubtful = rule.area != Area::Capture && facts.ends_early();
     Finding {
-        rule: about.id.to_owned(),
-        title: found.title.unwrap_or_else(|| about.title.to_owned()),
-        area: about.area,
+        rule: rule.id.to_owned(),
+        title: found.title.unwrap_or_else(|| rule.title.to_owned()),
+        area: rule.area,
         severity: found.severity.or(worth).unwrap_or(Severity::Low),
         confidence: if is_doubtful { Confidence::Low } else { found.confidence },
         sentence: found.sentence,
@@ -202,11 +201,11 @@ fn finding(about: &RuleInfo, found: FindingDraft, facts: &Facts<'_>) -> Finding 
     }
 }
 
-fn near_miss(about: &RuleInfo, shortfall: Shortfall, facts: &Facts<'_>) -> NearMiss {
+fn near_miss(rule: &Rule, shortfall: Shortfall, facts: &Facts<'_>) -> NearMiss {
     let Shortfall { threshold, part_ns } = shortfall;
     let window_ns = facts.window.len();
     NearMiss {
-        rule: about.id.to_owned(),
+        rule: rule.id.to_owned(),
         sentence: format!(
             "{}: {} ({}), below the rule's {} %.",
             capitalized(threshold.what),

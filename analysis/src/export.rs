@@ -84,7 +84,8 @@ impl ExportFormat {
 }
 
 /// Which table a format of one table holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Table {
     /// A line per event.
     #[default]
@@ -98,11 +99,8 @@ impl Table {
     pub const ALL: [Self; 2] = [Self::Events, Self::Samples];
 
     /// Name on command lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Events => "events",
-            Self::Samples => "samples",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The table of that name.

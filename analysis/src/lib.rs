@@ -30,6 +30,7 @@
 pub mod advice;
 pub mod analyses;
 pub mod catalogue;
+mod cut;
 mod definition;
 pub mod export;
 mod group;

@@ -6,12 +6,14 @@
 use flopwatch_model::{Capture, Category, Needs, Selection, gpu_work_and};
 use flopwatch_report::page::category::label;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::definition::Definition;
 use crate::group::Group;
 
 /// A part of a timeline beside its events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Allocations and releases of memory.
@@ -37,14 +39,8 @@ impl Part {
     ];
 
     /// Name of the part's group in a timeline file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Allocations => "allocations",
-            Self::Counters => "counters",
-            Self::Programs => "programs",
-            Self::Profiles => "profiles",
-            Self::Stacks => "stacks",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The part for people.

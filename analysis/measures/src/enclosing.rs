@@ -240,10 +240,10 @@ mod tests {
         let nvtx = trace.thread(1, 10, Track::Nvtx);
         // Two launches inside 100..200, of which one ends outside; one before; one at the same time
         // on another thread.
-        trace.launch((api, 90, 99), Category::CudaKernel, (stream, "before", 100, 110));
-        trace.launch((api, 110, 120), Category::CudaKernel, (stream, "a", 300, 340));
-        trace.launch((api, 195, 205), Category::CudaKernel, (stream, "b", 340, 360));
-        trace.launch((other_api, 110, 120), Category::CudaKernel, (stream, "other", 360, 999));
+        trace.launch_kernel((api, 90, 99), (stream, "before", 100, 110));
+        trace.launch_kernel((api, 110, 120), (stream, "a", 300, 340));
+        trace.launch_kernel((api, 195, 205), (stream, "b", 340, 360));
+        trace.launch_kernel((other_api, 110, 120), (stream, "other", 360, 999));
         trace.kernel(stream, "unmatched", 1000, 1001);
         let timeline = trace.build();
         let (threads, work) = (Threads::of(&timeline), GpuWork::of(&timeline));
@@ -273,10 +273,8 @@ mod tests {
             };
             trace.row(row)
         };
-        let (api, op) = (
-            labelled("thread -9", Track::CudaApi),
-            labelled("thread -9", Track::CpuOp),
-        );
+        let api = labelled("thread -9", Track::CudaApi);
+        let op = labelled("thread -9", Track::CpuOp);
         let other = labelled("thread -8", Track::CpuOp);
         let timeline = trace.build();
         let threads = Threads::by_label_too(&timeline);
@@ -296,7 +294,7 @@ mod tests {
             let mut trace = Trace::new();
             let (stream, api) = (trace.stream(1, 0, 7), trace.thread(1, 10, Track::CudaApi));
             for (call, begin, took) in &pieces {
-                trace.launch((api, *call, call + 1), Category::CudaKernel, (stream, "k", *begin, begin + took));
+                trace.launch_kernel((api, *call, call + 1), (stream, "k", *begin, begin + took));
             }
             let timeline = trace.build();
             let threads = Threads::of(&timeline);

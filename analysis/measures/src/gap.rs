@@ -119,11 +119,7 @@ mod tests {
         let mut trace = Trace::new();
         let stream = trace.stream(1, 0, 7);
         let thread = trace.thread(1, 1, Track::CudaApi);
-        trace.launch(
-            (thread, 50, 60),
-            flopwatch_model::Category::CudaKernel,
-            (stream, "a", 70, 80),
-        );
+        trace.launch_kernel((thread, 50, 60), (stream, "a", 70, 80));
         trace.kernel(stream, "b", 90, 95);
         let timeline = trace.build();
         let work = GpuWork::of(&timeline);

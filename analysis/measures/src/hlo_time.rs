@@ -123,11 +123,9 @@ impl HloTime {
     ) {
         let column = |id| events.columns.iter().find(|column| column.id == id);
         let number = |column: Option<&Column>, at| column.and_then(|column| column.values.get(at)).unwrap_or(0);
-        let (ids, modules, names) = (
-            column(ColumnId::ProgramId),
-            column(ColumnId::HloModule),
-            column(ColumnId::HloOp),
-        );
+        let ids = column(ColumnId::ProgramId);
+        let modules = column(ColumnId::HloModule);
+        let names = column(ColumnId::HloOp);
         let is_named_by_event = category == Category::DeviceOp;
         let asynchronous: Vec<bool> = timeline
             .capture

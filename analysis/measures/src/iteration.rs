@@ -62,6 +62,14 @@ pub struct IterationOptions {
     pub range: String,
 }
 
+impl IterationOptions {
+    /// Iterations that `by` marks, of the range of that name; an empty one is chosen.
+    pub fn new(by: IterateBy, range: &str) -> Self {
+        let range = range.to_owned();
+        Self { by, range }
+    }
+}
+
 /// What iterations were found from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -3,11 +3,13 @@
 use flopwatch_model::Category;
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use crate::communication::communicates;
 
 /// The purpose of a piece of GPU work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum WorkClass {
     /// A kernel that computes, and a whole CUDA graph, of whose nodes nothing else is known. First,
@@ -24,12 +26,8 @@ impl WorkClass {
     pub const ALL: [Self; 3] = [Self::Compute, Self::Communication, Self::Memory];
 
     /// The class's name in JSON, as `compute`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "compute",
-            Self::Communication => "communication",
-            Self::Memory => "memory",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The class of GPU work of `category` and `name`; `None` of a category that is no GPU work.

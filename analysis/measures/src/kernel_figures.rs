@@ -170,17 +170,12 @@ fn thousands(prefix: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::metrics;
+
     use super::*;
 
-    fn figures(metrics: &[(&str, f64, &str)]) -> Figures {
-        let metric = |value: f64, unit: &str| Metric {
-            value: value.into(),
-            unit: unit.to_owned(),
-        };
-        let metrics = metrics
-            .iter()
-            .map(|(name, value, unit)| ((*name).to_owned(), metric(*value, unit)));
-        Figures::of(&metrics.collect())
+    fn figures(list: &[(&str, f64, &str)]) -> Figures {
+        Figures::of(&metrics(list))
     }
 
     fn is(found: Option<f64>, expected: f64) -> bool {

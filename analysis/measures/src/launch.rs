@@ -231,13 +231,13 @@ mod tests {
         let mut trace = Trace::new();
         let (one, other) = (trace.stream(1, 0, 7), trace.stream(1, 0, 8));
         let thread = trace.thread(1, 1, Track::CudaApi);
-        trace.launch((thread, 0, 5), Category::CudaKernel, (one, "late", 90, 95));
+        trace.launch_kernel((thread, 0, 5), (one, "late", 90, 95));
         let graph = trace.call(thread, "cudaGraphLaunch", 10, 15);
         for (name, start) in [("b", 40), ("a", 30)] {
             let kernel = trace.kernel(other, name, start, start + 5);
             trace.launched_by(kernel, graph);
         }
-        trace.launch((thread, 20, 25), Category::CudaKernel, (other, "early", 26, 28));
+        trace.launch_kernel((thread, 20, 25), (other, "early", 26, 28));
         let timeline = trace.build();
         let joined = LaunchJoin::of(&timeline, &GpuWork::of(&timeline));
         let names: Vec<&str> = joined
@@ -252,7 +252,7 @@ mod tests {
     fn work_that_begins_before_its_call_is_counted() {
         let mut trace = Trace::new();
         let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
-        trace.launch((thread, 10, 20), Category::CudaKernel, (stream, "k", 5, 8));
+        trace.launch_kernel((thread, 10, 20), (stream, "k", 5, 8));
         let timeline = trace.build();
         let joined = LaunchJoin::of(&timeline, &GpuWork::of(&timeline));
         assert_eq!((joined.before_call, joined.launches[0].delay_ns()), (1, 0));

@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 /// What a function of the operating system is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum OsCall {
     /// Waits for another thread or process, or for time to pass: `sem_wait`, `poll`,
@@ -83,13 +85,8 @@ impl OsCall {
     }
 
     /// Name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Wait => "wait",
-            Self::Lock => "lock",
-            Self::InputOutput => "input_output",
-            Self::Other => "other",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

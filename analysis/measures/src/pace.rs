@@ -63,7 +63,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use flopwatch_analysis_testing::Trace;
-    use flopwatch_model::{Category, ColumnId, Track};
+    use flopwatch_model::Track;
 
     use super::*;
 
@@ -72,8 +72,7 @@ mod tests {
         let mut trace = Trace::new();
         let steps = trace.thread(1, 1, Track::Annotation);
         for (number, start, end) in [(0, 0, 1000), (1, 1000, 1100), (2, 1100, 2000), (3, 2000, 2200)] {
-            let step = trace.event(Category::Step, steps, &format!("ProfilerStep#{number}"), start, end);
-            trace.number(step, ColumnId::StepNumber, number);
+            trace.step(steps, number, start, end);
         }
         let timeline = trace.build();
         let pace = Pace::of(&timeline, &GpuWork::of(&timeline), |time| time.start == 1100);
@@ -91,8 +90,7 @@ mod tests {
     fn a_capture_of_one_iteration_says_so() {
         let mut trace = Trace::new();
         let steps = trace.thread(1, 1, Track::Annotation);
-        let step = trace.event(Category::Step, steps, "ProfilerStep#0", 0, 1000);
-        trace.number(step, ColumnId::StepNumber, 0);
+        trace.step(steps, 0, 0, 1000);
         let timeline = trace.build();
         let pace = Pace::of(&timeline, &GpuWork::of(&timeline), |_| false);
         let reason = pace.not_found.unwrap().reason;

@@ -2,9 +2,11 @@
 //! its own.
 
 use flopwatch_model::{Category, ColumnId, Events, Row, Timeline, Width};
+use strum::IntoStaticStr;
 
 /// A column of the table of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Field {
     /// Name of the category.
     Category,
@@ -31,6 +33,7 @@ pub enum Field {
     /// What the row shows.
     Track,
     /// The row's label.
+    #[strum(serialize = "row_label")]
     Label,
     /// Lane within the row.
     Lane,
@@ -141,22 +144,8 @@ impl Field {
     /// Name in headings.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Category => "category",
-            Self::Name => "name",
-            Self::StartNs => "start_ns",
-            Self::DurationNs => "duration_ns",
-            Self::Capture => "capture",
-            Self::Machine => "machine",
-            Self::Process => "process",
-            Self::Thread => "thread",
-            Self::Device => "device",
-            Self::Context => "context",
-            Self::Stream => "stream",
-            Self::Track => "track",
-            Self::Label => "row_label",
-            Self::Lane => "lane",
-            Self::Correlation => "correlation",
             Self::Own(id) => id.name(),
+            field => field.into(),
         }
     }
 

@@ -234,20 +234,11 @@ impl LaunchRoofline {
 mod tests {
     use std::collections::BTreeMap;
 
+    use flopwatch_analysis_testing::metrics;
     use flopwatch_model::{Metric, RooflineChart, RooflineSide, RooflineValue};
     use proptest::prelude::*;
 
     use super::*;
-
-    fn metrics(list: &[(&str, f64, &str)]) -> BTreeMap<String, Metric> {
-        let metric = |value: f64, unit: &str| Metric {
-            value: value.into(),
-            unit: unit.to_owned(),
-        };
-        list.iter()
-            .map(|(name, value, unit)| ((*name).to_owned(), metric(*value, unit)))
-            .collect()
-    }
 
     /// Of metrics of a report that defines no charts.
     fn roofline_of(metrics: &BTreeMap<String, Metric>) -> LaunchRoofline {

@@ -104,27 +104,18 @@ impl PhasedCost {
 #[cfg(test)]
 mod tests {
     use flopwatch_analysis_testing::Trace;
-    use flopwatch_model::{Category, ColumnId, Track};
+    use flopwatch_model::{Category, Track};
 
     use super::*;
 
     #[test]
     fn the_steady_state_begins_with_the_second_iteration() {
         let mut trace = Trace::new();
-        let (steps, calls) = (
-            trace.thread(1, 1, Track::Annotation),
-            trace.thread(1, 1, Track::CudaApi),
-        );
+        let steps = trace.thread(1, 1, Track::Annotation);
+        let calls = trace.thread(1, 1, Track::CudaApi);
         for number in 0..3 {
             let start = 100 + number * 100;
-            let step = trace.event(
-                Category::Step,
-                steps,
-                &format!("ProfilerStep#{number}"),
-                start,
-                start + 100,
-            );
-            trace.number(step, ColumnId::StepNumber, number);
+            trace.step(steps, number, start, start + 100);
         }
         for start in [10, 150, 200, 350] {
             trace.call(calls, "cudaMalloc", start, start + 5);

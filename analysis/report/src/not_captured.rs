@@ -59,6 +59,13 @@ impl NotCaptured {
         Some(Self::new(what, reason))
     }
 
+    /// Each of `parts` that has no figures by [`NotCaptured::unless_any`]: the categories that it is
+    /// made of, and what it is.
+    pub fn of_parts(capture: &Capture, parts: &[(&[Category], &str)]) -> Vec<Self> {
+        let missing = |(categories, what): &(&[Category], &str)| Self::unless_any(capture, categories, what);
+        parts.iter().filter_map(missing).collect()
+    }
+
     /// `what` has no figures of what ran inside of whole CUDA graphs; `None` where there are no
     /// such graphs. Needs the events of [`Category::CudaGraph`].
     pub fn inside_graphs(capture: &Capture, what: &str) -> Option<Self> {

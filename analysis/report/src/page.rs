@@ -245,6 +245,11 @@ impl TimelineLocation {
         }
     }
 
+    /// A location in the timeline of the first input, from a start and for a length of time.
+    pub const fn lasting(start_ns: u64, duration_ns: u64, row: Option<RowId>) -> Self {
+        Self::new(start_ns, start_ns.saturating_add(duration_ns), row)
+    }
+
     /// The same location in the timeline of another input.
     #[must_use]
     pub const fn of_input(self, input: u32) -> Self {
@@ -470,6 +475,13 @@ impl Page {
         }
     }
 
+    /// A page of one table, of a result that says what was not captured.
+    pub fn of_table(title: &str, about: &str, not_captured: &[NotCaptured], table: impl Into<Table>) -> Self {
+        let mut page = Self::of(title, about, not_captured);
+        page.table(table);
+        page
+    }
+
     /// Adds a paragraph.
     pub fn text(&mut self, title: &str, text: impl Into<String>) {
         self.blocks.push(Block::Text(Text {
@@ -487,6 +499,14 @@ impl Page {
     /// Adds a table.
     pub fn table(&mut self, table: impl Into<Table>) {
         self.blocks.push(Block::Table(table.into()));
+    }
+
+    /// Adds a table that has rows; one without any is left out.
+    pub fn table_unless_empty(&mut self, table: impl Into<Table>) {
+        let table = table.into();
+        if !table.rows.is_empty() {
+            self.table(table);
+        }
     }
 
     /// Adds bars.

@@ -4,6 +4,7 @@ use flopwatch_measures::iteration::Iterations;
 use flopwatch_report::page::{Cell, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 /// Which part of the work a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -47,7 +48,8 @@ impl Area {
 }
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth less than 3 % of the window, or only to know.
@@ -77,17 +79,14 @@ impl Severity {
     }
 
     /// Name in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// How sure it is that the cause is what the finding says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Told by names or by what happens at the same time.
@@ -100,12 +99,8 @@ pub enum Confidence {
 
 impl Confidence {
     /// Name in JSON.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

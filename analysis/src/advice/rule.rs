@@ -7,9 +7,9 @@ use flopwatch_report::{NotCaptured, looks_inside};
 use super::facts::Facts;
 use super::finding::{Area, FindingDraft};
 
-/// The description of a rule.
+/// A rule of advice. Each is in a file of `rules/` and a line of [`super::rules::ALL`].
 #[derive(Debug)]
-pub(crate) struct RuleInfo {
+pub(crate) struct Rule {
     /// Name of the rule, in kebab case.
     pub(crate) id: &'static str,
     /// Subject of the rule, in a few words.
@@ -25,6 +25,11 @@ pub(crate) struct RuleInfo {
     pub(crate) of_gpu_work: bool,
     /// Numbers from which on the rule fires.
     pub(crate) thresholds: &'static [Threshold],
+    /// Looks at a capture that has what [`Rule::needs`] names.
+    pub(crate) evaluate: fn(&Facts<'_>) -> Verdict,
+    /// A capture on which it must fire, and one on which it must look and find nothing.
+    #[cfg(test)]
+    pub(crate) captures: [fn() -> flopwatch_model::Timeline; 2],
 }
 
 /// A number from which on a rule fires.
@@ -110,6 +115,15 @@ impl Verdict {
         }
     }
 
+    /// What a rule found that must fire.
+    #[cfg(test)]
+    pub(crate) fn found(self) -> FindingDraft {
+        match self {
+            Self::Fires(found) => *found,
+            verdict => panic!("it must fire: {verdict:?}"),
+        }
+    }
+
     /// Abstains for that reason.
     pub(crate) fn abstain(reason: impl Into<String>) -> Self {
         Self::Abstains(reason.into())
@@ -122,42 +136,24 @@ impl From<FindingDraft> for Verdict {
     }
 }
 
-/// A rule of advice. Each is in a file of `rules/` and a line of [`super::rules::ALL`].
-pub(crate) trait Rule: Sync {
-    /// Description of the rule.
-    fn about(&self) -> &'static RuleInfo;
-
-    /// Looks at a capture that has what [`RuleInfo::needs`] names.
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict;
-
-    /// A capture on which it must fire.
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline;
-
-    /// A capture on which it must look and find nothing.
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline;
-}
-
 /// What `rule` says of a capture that may lack what it needs.
-pub(super) fn judge(rule: &dyn Rule, facts: &Facts<'_>) -> Verdict {
-    let about = rule.about();
+pub(super) fn judge(rule: &Rule, facts: &Facts<'_>) -> Verdict {
     let capture = &facts.timeline.capture;
     let is_recorded = |category: &Category| capture.captured.contains(category);
-    for categories in about.needs {
+    for categories in rule.needs {
         let lacks = !categories.iter().any(is_recorded) || (facts.kernels_are_hidden && looks_inside(categories));
-        let reason = NotCaptured::unless_any(capture, categories, about.title);
+        let reason = NotCaptured::unless_any(capture, categories, rule.title);
         if let Some(lacking) = reason.filter(|_| lacks) {
             return Verdict::Abstains(lacking.reason);
         }
     }
-    if about.of_gpu_work && facts.gpus.is_empty() {
+    if rule.of_gpu_work && facts.gpus.is_empty() {
         return Verdict::abstain("the capture holds no work of a GPU with streams");
     }
-    if about.of_gpu_work
+    if rule.of_gpu_work
         && let Some(reason) = facts.impossible_times()
     {
         return Verdict::Abstains(reason);
     }
-    rule.evaluate(facts)
+    (rule.evaluate)(facts)
 }

@@ -46,47 +46,47 @@ use super::rule::Rule;
 pub(super) use events_lost::ID as EVENTS_LOST;
 
 /// Every rule, in published order.
-pub(super) static ALL: &[&dyn Rule] = &[
-    &no_gpu_work::NoGpuWork,
-    &events_lost::EventsLost,
-    &capture_too_short::CaptureTooShort,
-    &profiler_overhead::ProfilerOverhead,
-    &launches_unmatched::LaunchesUnmatched,
-    &failed_calls::FailedCalls,
-    &gpu_idle::GpuIdle,
-    &launch_bound::LaunchBound,
-    &host_synchronisation::HostSynchronisation,
-    &input_bound::InputBound,
-    &garbage_collection::GarbageCollection,
-    &small_kernels::SmallKernels,
-    &cuda_graphs::CudaGraphs,
-    &allocations::Allocations,
-    &buffer_reuse::BufferReuse,
-    &module_loading::ModuleLoading,
-    &recompilation::Recompilation,
-    &graph_breaks::GraphBreaks,
-    &idle_between_iterations::IdleBetweenIterations,
-    &iterations_unbalanced::IterationsUnbalanced,
-    &dominant_kernel::DominantKernel,
-    &mfu_low::MfuLow,
-    &batch_size::BatchSize,
-    &small_grids::SmallGrids,
-    &low_occupancy::LowOccupancy,
-    &nsight_compute_rules::NsightComputeRules,
-    &tensor_cores::TensorCores,
-    &gemm_shapes::GemmShapes,
-    &copies_not_overlapped::CopiesNotOverlapped,
-    &pageable_copies::PageableCopies,
-    &synchronous_copies::SynchronousCopies,
-    &small_copies::SmallCopies,
-    &device_copies::DeviceCopies,
-    &device_waits::DeviceWaits,
-    &unified_memory::UnifiedMemory,
-    &synchronous_sets::SynchronousSets,
-    &communication_exposed::CommunicationExposed,
-    &gpus_unbalanced::GpusUnbalanced,
-    &collectives_unbalanced::CollectivesUnbalanced,
-    &memory_full::MemoryFull,
+pub(super) static ALL: &[&Rule] = &[
+    &no_gpu_work::RULE,
+    &events_lost::RULE,
+    &capture_too_short::RULE,
+    &profiler_overhead::RULE,
+    &launches_unmatched::RULE,
+    &failed_calls::RULE,
+    &gpu_idle::RULE,
+    &launch_bound::RULE,
+    &host_synchronisation::RULE,
+    &input_bound::RULE,
+    &garbage_collection::RULE,
+    &small_kernels::RULE,
+    &cuda_graphs::RULE,
+    &allocations::RULE,
+    &buffer_reuse::RULE,
+    &module_loading::RULE,
+    &recompilation::RULE,
+    &graph_breaks::RULE,
+    &idle_between_iterations::RULE,
+    &iterations_unbalanced::RULE,
+    &dominant_kernel::RULE,
+    &mfu_low::RULE,
+    &batch_size::RULE,
+    &small_grids::RULE,
+    &low_occupancy::RULE,
+    &nsight_compute_rules::RULE,
+    &tensor_cores::RULE,
+    &gemm_shapes::RULE,
+    &copies_not_overlapped::RULE,
+    &pageable_copies::RULE,
+    &synchronous_copies::RULE,
+    &small_copies::RULE,
+    &device_copies::RULE,
+    &device_waits::RULE,
+    &unified_memory::RULE,
+    &synchronous_sets::RULE,
+    &communication_exposed::RULE,
+    &gpus_unbalanced::RULE,
+    &collectives_unbalanced::RULE,
+    &memory_full::RULE,
 ];
 
 #[cfg(test)]
@@ -99,15 +99,16 @@ mod tests {
     use crate::advice::rule::{Verdict, judge};
     use crate::advice::{self, Area, Confidence, Facts, Limits, Severity, rules};
 
-    fn verdict(rule: &dyn rules::Rule, timeline: &Timeline) -> Verdict {
+    fn verdict(rule: &rules::Rule, timeline: &Timeline) -> Verdict {
         judge(rule, &Facts::of(timeline, 5))
     }
 
     #[test]
     fn every_rule_fires_on_the_capture_made_for_it_and_is_quiet_on_the_other() {
         for rule in rules::ALL {
-            let id = rule.about().id;
-            let fired = verdict(*rule, &rule.fires());
+            let id = rule.id;
+            let [fires, quiet] = rule.captures.map(|capture| capture());
+            let fired = verdict(rule, &fires);
             let Verdict::Fires(found) = fired else {
                 panic!("{id} must fire and does not: {fired:?}");
             };
@@ -119,11 +120,10 @@ mod tests {
             assert!(found.evidence.len() <= 16, "{id} has evidence without a bound");
             if let Some((gain_ns, assumption)) = &found.gain {
                 assert!(!assumption.is_empty(), "{id} estimates without an assumption");
-                let timeline = rule.fires();
-                let window = Facts::of(&timeline, 5).window.len();
+                let window = Facts::of(&fires, 5).window.len();
                 assert!(*gain_ns > 0 && *gain_ns <= window, "{id}: {gain_ns} of {window}");
             }
-            let quiet = verdict(*rule, &rule.quiet());
+            let quiet = verdict(rule, &quiet);
             assert!(
                 matches!(quiet, Verdict::Quiet | Verdict::Near(_)),
                 "{id} must look and find nothing: {quiet:?}"
@@ -135,15 +135,14 @@ mod tests {
     fn a_rule_abstains_where_nothing_of_what_it_needs_was_recorded() {
         let nothing = Timeline::default();
         for rule in rules::ALL {
-            let about = rule.about();
-            let verdict = verdict(*rule, &nothing);
-            if about.needs.is_empty() && !about.of_gpu_work {
-                assert_ne!(verdict, Verdict::abstain(""), "{}", about.id);
+            let verdict = verdict(rule, &nothing);
+            if rule.needs.is_empty() && !rule.of_gpu_work {
+                assert_ne!(verdict, Verdict::abstain(""), "{}", rule.id);
             } else {
                 assert!(
                     matches!(&verdict, Verdict::Abstains(reason) if !reason.is_empty()),
                     "{} must abstain: {verdict:?}",
-                    about.id
+                    rule.id
                 );
             }
         }
@@ -151,15 +150,15 @@ mod tests {
 
     #[test]
     fn no_rule_advises_on_gpu_work_whose_times_cannot_be() {
-        for rule in rules::ALL.iter().filter(|rule| rule.about().of_gpu_work) {
-            let mut timeline = rule.fires();
+        for rule in rules::ALL.iter().filter(|rule| rule.of_gpu_work) {
+            let mut timeline = rule.captures[0]();
             let what = format!("cuda_kernel: {}", Loss::RUNS_ON);
             timeline.capture.losses.add(LossReason::Truncated, &what, 1000);
-            let verdict = verdict(*rule, &timeline);
+            let verdict = verdict(rule, &timeline);
             assert!(
                 matches!(&verdict, Verdict::Abstains(reason) if reason.contains("times that cannot be")),
                 "{} must abstain: {verdict:?}",
-                rule.about().id
+                rule.id
             );
         }
     }
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn of_a_file_that_was_cut_that_is_said_first_and_nothing_else_with_confidence() {
         for rule in rules::ALL {
-            let mut timeline = rule.fires();
+            let mut timeline = rule.captures[0]();
             timeline.capture.losses.add(LossReason::Truncated, Loss::EVENTS_CUT, 1);
             let limits = Limits {
                 findings: 50,
@@ -181,7 +180,7 @@ mod tests {
             );
             for found in &advice.findings {
                 let may_be_sure = found.area == Area::Capture || found.confidence == Confidence::Low;
-                assert!(may_be_sure, "{}: {found:?}", rule.about().id);
+                assert!(may_be_sure, "{}: {found:?}", rule.id);
             }
         }
     }
@@ -218,14 +217,13 @@ mod tests {
     fn rules_have_names_of_their_own_and_sources_for_their_thresholds() {
         let mut known = BTreeSet::new();
         for rule in rules::ALL {
-            let about = rule.about();
-            assert!(known.insert(about.id), "{} is there twice", about.id);
-            assert!(about.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
-            for threshold in about.thresholds {
+            assert!(known.insert(rule.id), "{} is there twice", rule.id);
+            assert!(rule.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+            for threshold in rule.thresholds {
                 assert!(
                     !threshold.source.is_empty() && !threshold.what.is_empty(),
                     "{}",
-                    about.id
+                    rule.id
                 );
             }
         }

@@ -1,11 +1,11 @@
 //! What rules look at, as topics: a rule that could not look is told by its topic, since its title
 //! says what it would have found.
 
-use super::rule::RuleInfo;
+use super::rule::Rule;
 
 /// The topic of a rule in a few words; its title where none is listed.
-pub(super) fn topic_of(about: &RuleInfo) -> &'static str {
-    match about.id {
+pub(super) fn topic_of(rule: &Rule) -> &'static str {
+    match rule.id {
         "allocations" => "allocations after the warm-up",
         "batch-size" => "batch size",
         "buffer-reuse" => "reuse of buffers",
@@ -46,7 +46,7 @@ pub(super) fn topic_of(about: &RuleInfo) -> &'static str {
         "synchronous-sets" => "sets of memory that the host waits for",
         "tensor-cores" => "use of tensor cores",
         "unified-memory" => "migrations of unified memory",
-        _ => about.title,
+        _ => rule.title,
     }
 }
 
@@ -54,11 +54,10 @@ pub(super) fn topic_of(about: &RuleInfo) -> &'static str {
 #[test]
 fn no_topic_claims_what_the_rule_would_have_found() {
     for rule in super::rules::ALL {
-        let about = rule.about();
-        let topic = topic_of(about);
-        assert_ne!(topic, about.title, "{} has no topic", about.id);
+        let topic = topic_of(rule);
+        assert_ne!(topic, rule.title, "{} has no topic", rule.id);
         for claim in [" is ", " are ", " was ", " were ", " would "] {
-            assert!(!topic.contains(claim), "{}: {topic}", about.id);
+            assert!(!topic.contains(claim), "{}: {topic}", rule.id);
         }
     }
 }

@@ -93,12 +93,8 @@ impl Analysis for AdviceAnalysis {
         for finding in &output.findings {
             detail(&mut page, finding);
         }
-        if !output.not_captured.is_empty() {
-            page.table(not_checked(output));
-        }
-        if !output.near_misses.is_empty() {
-            page.table(near_misses(output));
-        }
+        page.table_unless_empty(not_checked(output));
+        page.table_unless_empty(near_misses(output));
         page.table(rules(output));
         Ok(page)
     }
@@ -131,7 +127,7 @@ fn by_reason(all: &[NotCaptured]) -> Vec<NotCaptured> {
 }
 
 /// A row per finding.
-fn overview(output: &Advice) -> Table {
+fn overview(output: &Advice) -> impl Into<Table> {
     Table::of("Findings", &output.findings)
         .about("Gains overlap where findings have one cause: they are no sum.")
         .left_out(output.findings_left_out)
@@ -147,7 +143,6 @@ fn overview(output: &Advice) -> Table {
         .column("What was found", |finding| finding.sentence.as_str())
         .column("Do this first", |finding| finding.actions.first().map(String::as_str))
         .at(|finding| finding.evidence.iter().find_map(|evidence| evidence.place))
-        .build()
 }
 
 /// What one finding says in full.
@@ -182,18 +177,17 @@ fn detail(page: &mut Page, finding: &Finding) {
 }
 
 /// What is just below the rules' thresholds.
-fn near_misses(output: &Advice) -> Table {
+fn near_misses(output: &Advice) -> impl Into<Table> {
     Table::of("Just below the rules' thresholds", &output.near_misses)
         .column("Rule", |near| near.rule.as_str())
         .figure("Time", Unit::Ns, |near| near.time_ns)
         .figure("Of the window", Unit::Ratio, |near| near.window_share_ratio)
         .figure("The rule fires from", Unit::Percent, |near| near.threshold_percent)
         .column("What was measured", |near| near.sentence.as_str())
-        .build()
 }
 
 /// What came of each rule, and from where on it fires.
-fn rules(output: &Advice) -> Table {
+fn rules(output: &Advice) -> impl Into<Table> {
     Table::of("Rules", &output.rules)
         .folded()
         .column("Rule", |rule| rule.rule.as_str())
@@ -208,7 +202,6 @@ fn rules(output: &Advice) -> Table {
             let thresholds: Vec<String> = rule.thresholds.iter().map(threshold).collect();
             thresholds.join("; ")
         })
-        .build()
 }
 
 /// A threshold with its unit and source.

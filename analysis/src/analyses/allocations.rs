@@ -301,23 +301,21 @@ fn page(title: &str, about: &str, result: &AllocationsResult) -> Page {
             .column("In steady state", |call| call.in_steady_state)
             .at(|call| call.place),
     );
-    if !result.allocators.is_empty() {
-        page.table(
-            Table::of("The framework's allocator", &result.allocators)
-                .column("GPU", |row| {
-                    row.device
-                        .map_or_else(|| "host".into(), flopwatch_report::page::Cell::from)
-                })
-                .column("Allocations", |row| row.allocations)
-                .column("Frees", |row| row.frees)
-                .figure("Given out", Unit::Bytes, |row| row.allocated_bytes)
-                .figure("Peak given out", Unit::Bytes, |row| row.peak_allocated_bytes)
-                .figure("Peak reserved", Unit::Bytes, |row| row.peak_reserved_bytes)
-                .column("Growths", |row| row.growths)
-                .column("Shrinks", |row| row.shrinks)
-                .column("Allocations in steady state", |row| row.steady_allocations),
-        );
-    }
+    page.table_unless_empty(
+        Table::of("The framework's allocator", &result.allocators)
+            .column("GPU", |row| {
+                row.device
+                    .map_or_else(|| "host".into(), flopwatch_report::page::Cell::from)
+            })
+            .column("Allocations", |row| row.allocations)
+            .column("Frees", |row| row.frees)
+            .figure("Given out", Unit::Bytes, |row| row.allocated_bytes)
+            .figure("Peak given out", Unit::Bytes, |row| row.peak_allocated_bytes)
+            .figure("Peak reserved", Unit::Bytes, |row| row.peak_reserved_bytes)
+            .column("Growths", |row| row.growths)
+            .column("Shrinks", |row| row.shrinks)
+            .column("Allocations in steady state", |row| row.steady_allocations),
+    );
     page
 }
 

@@ -434,14 +434,7 @@ mod tests {
         let length = 100 + 10 * size;
         for number in 0..4 {
             let start = number * length;
-            let step = trace.event(
-                Category::Step,
-                steps,
-                &format!("ProfilerStep#{number}"),
-                start,
-                start + length,
-            );
-            trace.number(step, ColumnId::StepNumber, number);
+            trace.step(steps, number, start, start + length);
             let convolution = trace.event(Category::CpuOp, ops, "aten::conv2d", start + 5, start + 50);
             trace.text(
                 convolution,

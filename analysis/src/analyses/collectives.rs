@@ -280,11 +280,7 @@ impl CollectiveCall {
 
     /// Location of the collective in the timeline of the first input.
     pub fn location(&self) -> TimelineLocation {
-        TimelineLocation::new(
-            self.start_ns,
-            self.start_ns.saturating_add(self.duration_ns),
-            Some(self.row),
-        )
+        TimelineLocation::lasting(self.start_ns, self.duration_ns, Some(self.row))
     }
 }
 

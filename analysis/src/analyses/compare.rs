@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::analyses::compare::side::Side;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -223,10 +224,8 @@ pub fn of(before: &Timeline, after: &Timeline, params: &CompareParams) -> Compar
     let comparability = comparability::of(&before, &after, units, &kernels);
     let judgement = verdict::of(&before, &after, &comparability, params);
     let limited = |mut rows: Vec<TimeDifference>| {
-        let max = usize::try_from(params.limit).unwrap_or(usize::MAX);
-        let left_out = rows.len().saturating_sub(max);
-        rows.truncate(max);
-        (rows, u64::try_from(left_out).unwrap_or(u64::MAX))
+        let left_out = cut(&mut rows, params.limit);
+        (rows, left_out)
     };
     let mut not_captured = Vec::new();
     let gpu_time = differences::gpu_time(&before, &after, units);

@@ -111,10 +111,11 @@ impl CpuGpu {
         let found = either.span().unwrap_or_default();
         let window = Interval::new(params.from_ns.unwrap_or(found.start), params.to_ns.unwrap_or(found.end));
         let overlap_ns = cpu.intersect(&gpu).len_ns();
-        let not_captured = [
-            NotCaptured::unless_any(capture, &cpu_categories, "activity of the CPU"),
-            NotCaptured::unless_any(capture, &gpu_categories, "activity of GPUs"),
+        let parts: [(&[Category], &str); 2] = [
+            (&cpu_categories, "activity of the CPU"),
+            (&gpu_categories, "activity of GPUs"),
         ];
+        let not_captured = NotCaptured::of_parts(capture, &parts);
         CpuGpuTime {
             start_ns: window.start,
             end_ns: window.end,
@@ -130,7 +131,7 @@ impl CpuGpu {
                 .into_iter()
                 .filter(|category| capture.captured.contains(category))
                 .collect(),
-            not_captured: not_captured.into_iter().flatten().collect(),
+            not_captured,
         }
     }
 }

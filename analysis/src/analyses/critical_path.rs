@@ -242,14 +242,11 @@ impl CriticalPathResult {
     pub fn of(timeline: &Timeline, params: &CriticalPathParams) -> Self {
         let work = GpuWork::of(timeline);
         let mut result = Self::default();
-        let missing = [
+        let parts: [(&[Category], &str); 2] = [
             (GPU_WORK, "GPU work on the path"),
             (&[Category::CudaApi], "launches and waits on the path"),
         ];
-        for (categories, what) in missing {
-            let missing = NotCaptured::unless_any(&timeline.capture, categories, what);
-            result.not_captured.extend(missing);
-        }
+        result.not_captured = NotCaptured::of_parts(&timeline.capture, &parts);
         let mut chosen = match choose(timeline, &work, params) {
             Ok(chosen) => chosen,
             Err(reason) => {
@@ -385,10 +382,7 @@ fn choose(timeline: &Timeline, work: &GpuWork, params: &CriticalPathParams) -> R
     if params.whole {
         return whole(Vec::new());
     }
-    let options = IterationOptions {
-        by: params.by,
-        range: params.range.clone(),
-    };
+    let options = IterationOptions::new(params.by, &params.range);
     let iterations = iteration::of_work(timeline, work, &options);
     if iterations.list.is_empty() {
         let asked = params.number.is_some() || !params.range.is_empty() || params.by != IterateBy::Auto;

@@ -171,7 +171,7 @@ impl Analysis for FlameDifferenceAnalysis {
 const MAX_ROWS: usize = 50;
 
 /// The frames whose own time changed most.
-fn changed(output: &FlameDifference) -> Table {
+fn changed(output: &FlameDifference) -> impl Into<Table> {
     let unit = unit(output.weight);
     let title = match output.weight {
         FlameWeight::Gpu | FlameWeight::Cpu => "Frames whose own time changed most",
@@ -195,7 +195,6 @@ fn changed(output: &FlameDifference) -> Table {
         .figure("After", unit, |(_, totals)| Side::After.of(totals.own_ns))
         .figure("Change", unit, |(_, totals)| delta(totals.own_ns))
         .figure("Change with frames inside", unit, |(_, totals)| delta(totals.total_ns))
-        .build()
 }
 
 impl FileAnalysis for FlameDifferencePprof {

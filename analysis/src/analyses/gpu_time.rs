@@ -195,7 +195,7 @@ impl Analysis for GpuTime {
     }
 }
 
-fn table(output: &GpuTimes) -> Table {
+fn table(output: &GpuTimes) -> impl Into<Table> {
     let ns = Unit::Ns;
     Table::of("Time of each GPU", &output.gpus)
         .about(format!(
@@ -216,7 +216,6 @@ fn table(output: &GpuTimes) -> Table {
         .figure("Max idle", ns, |gpu| gpu.longest_idle_ns)
         .figure("Micro idle", ns, |gpu| gpu.micro_idle_ns)
         .at(|gpu| TimelineLocation::new(gpu.start_ns, gpu.end_ns, None))
-        .build()
 }
 
 #[cfg(test)]

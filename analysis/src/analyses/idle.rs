@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -260,20 +261,18 @@ impl Idle {
             .collect();
         let count = |stream: &IdleOfStream| stream.classes.iter().map(|class| class.gaps).sum::<u64>();
         streams.sort_by_key(|stream| (std::cmp::Reverse(count(stream)), stream.stream));
-        let streams_left_out = streams.len().saturating_sub(index(params.streams));
-        streams.truncate(index(params.streams));
+        let streams_left_out = cut(&mut streams, params.streams);
         let list: Vec<Gap> = of_gpus.iter().map(|(_, gap)| *gap).collect();
         of_gpus.sort_by_key(|(gpu, gap)| (std::cmp::Reverse(gap.time.len()), gap.time.start, *gpu));
-        let gaps_left_out = of_gpus.len().saturating_sub(index(params.limit));
-        of_gpus.truncate(index(params.limit));
+        let gaps_left_out = cut(&mut of_gpus, params.limit);
         IdleTime {
             coverage: joined.coverage(),
             gpus,
             streams,
-            streams_left_out: u64::try_from(streams_left_out).unwrap_or(u64::MAX),
+            streams_left_out,
             histogram: histogram(&list),
             gaps: host.idle_gaps(&of_gpus),
-            gaps_left_out: u64::try_from(gaps_left_out).unwrap_or(u64::MAX),
+            gaps_left_out,
             not_captured: not_captured(timeline, "idle time by its classes"),
         }
     }

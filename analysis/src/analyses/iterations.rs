@@ -201,10 +201,7 @@ impl IterationsResult {
     /// The iterations of `timeline`.
     pub fn of(timeline: &Timeline, params: &IterationsParams) -> Self {
         let work = GpuWork::of(timeline);
-        let options = IterationOptions {
-            by: params.by,
-            range: params.range.clone(),
-        };
+        let options = IterationOptions::new(params.by, &params.range);
         let found = iteration::of_work(timeline, &work, &options);
         let assignment = found.assign(timeline, &work);
         Self::of_found(timeline, &work, &found, &assignment, params)

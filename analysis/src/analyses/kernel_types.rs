@@ -274,7 +274,7 @@ impl Analysis for KernelTypes {
     }
 }
 
-fn gpu_table(output: &TypesOfWork) -> Table {
+fn gpu_table(output: &TypesOfWork) -> impl Into<Table> {
     Table::of("Classes per GPU", &output.gpus)
         .column("GPU", |row| row.gpu.label())
         .column("Class", |row| row.class.name())
@@ -282,10 +282,9 @@ fn gpu_table(output: &TypesOfWork) -> Table {
         .figure("Sum", Unit::Ns, |row| row.sum_ns)
         .figure("Busy", Unit::Ns, |row| row.busy_ns)
         .figure("Share of busy time", Unit::Ratio, |row| row.busy_ratio)
-        .build()
 }
 
-fn name_table(class: &ClassOfWork) -> Table {
+fn name_table(class: &ClassOfWork) -> impl Into<Table> {
     let ns = Unit::Ns;
     let about = match class.other_names {
         0 => String::new(),
@@ -303,7 +302,6 @@ fn name_table(class: &ClassOfWork) -> Table {
         .figure("Min", ns, |name| name.min_ns)
         .figure("Max", ns, |name| name.max_ns)
         .figure("StdDev", ns, |name| name.deviation_ns)
-        .build()
 }
 
 #[cfg(test)]

@@ -294,26 +294,23 @@ impl Analysis for LaunchPatterns {
     }
 
     fn page(output: &PatternsOfLaunches) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         let outside = match output.outside {
             0 => String::new(),
             outside => {
                 format!("{outside} GPU operations were launched outside of any operator or range that counts.")
             }
         };
-        page.table(
-            Table::of("Sequences", &output.patterns)
-                .about(outside)
-                .left_out(output.patterns_left_out)
-                .column("Launched by", |pattern| pattern.name.as_str())
-                .column("Times", |pattern| pattern.count)
-                .column("GPU ops", |pattern| pattern.length)
-                .figure("GPU time", Unit::Ns, |pattern| pattern.gpu_ns)
-                .figure("Host time", Unit::Ns, |pattern| pattern.host_ns)
-                .column("Sequence", |pattern| pattern.gpu_ops.join(" | "))
-                .at(|of| TimelineLocation::new(of.first_start_ns, of.first_end_ns, Some(of.first_row))),
-        );
-        Ok(page)
+        let table = Table::of("Sequences", &output.patterns)
+            .about(outside)
+            .left_out(output.patterns_left_out)
+            .column("Launched by", |pattern| pattern.name.as_str())
+            .column("Times", |pattern| pattern.count)
+            .column("GPU ops", |pattern| pattern.length)
+            .figure("GPU time", Unit::Ns, |pattern| pattern.gpu_ns)
+            .figure("Host time", Unit::Ns, |pattern| pattern.host_ns)
+            .column("Sequence", |pattern| pattern.gpu_ops.join(" | "))
+            .at(|of| TimelineLocation::new(of.first_start_ns, of.first_end_ns, Some(of.first_row)));
+        Ok(Page::of_table(Self::TITLE, Self::ABOUT, &output.not_captured, table))
     }
 }
 

@@ -11,6 +11,7 @@ use flopwatch_report::page::{Page, Table, Tile, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -208,9 +209,8 @@ fn names(timeline: &Timeline, launches: &[&Launch], limit: u32) -> (Vec<Launches
         )
         .collect();
     rows.sort_by(|a, b| b.gpu.count.cmp(&a.gpu.count).then_with(|| a.name.cmp(&b.name)));
-    let left_out = rows.len().saturating_sub(index(limit));
-    rows.truncate(index(limit));
-    (rows, u64::try_from(left_out).unwrap_or(u64::MAX))
+    let left_out = cut(&mut rows, limit);
+    (rows, left_out)
 }
 
 impl Launches {
@@ -259,12 +259,7 @@ impl Launches {
 
 /// Why figures of launches are missing, where they are.
 pub(crate) fn not_captured(timeline: &Timeline, what: &str) -> Vec<NotCaptured> {
-    let capture = &timeline.capture;
-    let missing = [
-        NotCaptured::unless_any(capture, GPU_WORK, what),
-        NotCaptured::unless_any(capture, &[Category::CudaApi], what),
-    ];
-    missing.into_iter().flatten().collect()
+    NotCaptured::of_parts(&timeline.capture, &[(GPU_WORK, what), (&[Category::CudaApi], what)])
 }
 
 impl Analysis for Launches {
@@ -320,7 +315,7 @@ impl Analysis for Launches {
     }
 }
 
-fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> Table {
+fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> impl Into<Table> {
     let ns = Unit::Ns;
     Table::of(title, rows)
         .left_out(found.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX)))
@@ -336,7 +331,6 @@ fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> Table {
                 Some(row.work_row),
             )
         })
-        .build()
 }
 
 #[cfg(test)]
@@ -350,8 +344,8 @@ mod tests {
     fn calls_works_and_delays_are_counted_apart() {
         let mut trace = Trace::new();
         let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
-        trace.launch((thread, 0, 10), Category::CudaKernel, (stream, "gemm", 15, 45));
-        trace.launch((thread, 20, 50), Category::CudaKernel, (stream, "relu", 45, 50));
+        trace.launch_kernel((thread, 0, 10), (stream, "gemm", 15, 45));
+        trace.launch_kernel((thread, 20, 50), (stream, "relu", 45, 50));
         trace.launch((thread, 50, 60), Category::CudaMemset, (stream, "Memset", 160, 161));
         trace.kernel(stream, "unknown", 200, 210);
         let timeline = trace.build();

@@ -309,10 +309,7 @@ impl MfuResult {
         if params.whole || !on_gpu || work.all().is_empty() {
             return None;
         }
-        let options = IterationOptions {
-            by: params.by,
-            range: params.range.clone(),
-        };
+        let options = IterationOptions::new(params.by, &params.range);
         let found = iteration::of_work(timeline, work, &options);
         self.not_captured.extend(found.not_found.clone());
         (!found.list.is_empty()).then_some(found)

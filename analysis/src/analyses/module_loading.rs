@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -247,9 +248,7 @@ impl ModuleLoadingResult {
         });
         let mut names: Vec<CodeWorkName> = names.collect();
         names.sort_by_key(|row| std::cmp::Reverse(row.cost.cost.held_ns));
-        let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
-        let names_left_out = u64::try_from(names.len().saturating_sub(limit)).unwrap_or(u64::MAX);
-        names.truncate(limit);
+        let names_left_out = cut(&mut names, params.limit);
         let missing = NotCaptured::unless_any(capture, &SEEN_IN, "loading and compiling of code");
         let idle = gpus.not_captured(timeline, "how much of it the GPU was idle");
         let phases = steady.not_found.clone();

@@ -7,12 +7,13 @@ mod page;
 mod tests;
 mod transfers;
 
-use flopwatch_model::{Category, ColumnId, Needs, Timeline, approximate, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, approximate, gpu_work_and, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -259,9 +260,7 @@ impl OffloadCandidatesResult {
         result
             .candidates
             .sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then(a.kernel.cmp(&b.kernel)));
-        let limit = index(params.limit);
-        result.candidates_left_out = u64::try_from(result.candidates.len().saturating_sub(limit)).unwrap_or(u64::MAX);
-        result.candidates.truncate(limit);
+        result.candidates_left_out = cut(&mut result.candidates, params.limit);
         let sets = result
             .candidates
             .iter()

@@ -253,7 +253,7 @@ impl Analysis for Overlap {
     }
 }
 
-fn hidden_table(output: &Overlaps) -> Table {
+fn hidden_table(output: &Overlaps) -> impl Into<Table> {
     let ns = Unit::Ns;
     Table::of("Hidden under computation", &output.gpus)
         .column("GPU", |gpu| gpu.gpu.label())
@@ -267,10 +267,9 @@ fn hidden_table(output: &Overlaps) -> Table {
         .figure("Copies under communication", ns, |gpu| {
             gpu.memory_under_communication_ns
         })
-        .build()
 }
 
-fn mix_table(output: &Overlaps) -> Table {
+fn mix_table(output: &Overlaps) -> impl Into<Table> {
     let mixes = output.gpus.iter().flat_map(|gpu| {
         let mixes = gpu.mixes.iter().filter(|mix| mix.time_ns > 0);
         mixes.map(move |mix| (gpu.gpu, mix))
@@ -286,10 +285,9 @@ fn mix_table(output: &Overlaps) -> Table {
         .column("Copies", |(_, mix)| mix.memory)
         .figure("Time", Unit::Ns, |(_, mix)| mix.time_ns)
         .figure("Share of busy time", Unit::Ratio, |(_, mix)| mix.busy_ratio)
-        .build()
 }
 
-fn at_once_table(output: &Overlaps) -> Table {
+fn at_once_table(output: &Overlaps) -> impl Into<Table> {
     let entries = output.gpus.iter();
     let entries = entries.flat_map(|gpu| gpu.at_once.iter().map(move |entry| (gpu, entry)));
     Table::of("GPU ops at once", entries)
@@ -300,7 +298,6 @@ fn at_once_table(output: &Overlaps) -> Table {
         .figure("Share of busy time", Unit::Ratio, |(gpu, entry)| {
             ratio(entry.time_ns, gpu.busy_ns)
         })
-        .build()
 }
 
 #[cfg(test)]

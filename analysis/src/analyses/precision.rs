@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::matrix_kernel::{MatrixKernel, MatrixUnit};
-use flopwatch_model::{Category, ColumnId, KernelProfile, NameId, Needs, RowId, Timeline, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, ColumnId, KernelProfile, NameId, Needs, RowId, Timeline, gpu_work_and, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, TimelineLocation};
 use flopwatch_summary::duration_ns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -353,10 +354,4 @@ impl PrecisionResult {
 
 fn location(time: Interval, row: Option<RowId>) -> TimelineLocation {
     TimelineLocation::new(time.start, time.end, row)
-}
-
-fn cut<T>(list: &mut Vec<T>, limit: u32) -> u64 {
-    let left_out = list.len().saturating_sub(index(limit));
-    list.truncate(index(limit));
-    u64::try_from(left_out).unwrap_or(u64::MAX)
 }

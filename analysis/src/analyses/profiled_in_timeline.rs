@@ -11,6 +11,7 @@ use flopwatch_report::page::{Cell, Page, Table, Tile, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -277,19 +278,16 @@ fn of(first: &Timeline, second: &Timeline, params: &ProfiledInTimelineParams) ->
         }
     }
     coverage.time_ratio = ratio(coverage.timeline_joined_ns, coverage.timeline_total_ns);
-    let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
     result.kernels.sort_by(|a, b| {
         b.timeline_total_ns
             .cmp(&a.timeline_total_ns)
             .then_with(|| a.name.cmp(&b.name))
     });
-    result.kernels_left_out = count(result.kernels.len().saturating_sub(limit));
-    result.kernels.truncate(limit);
+    result.kernels_left_out = cut(&mut result.kernels, params.limit);
     result
         .launches
         .sort_by_key(|launch| (std::cmp::Reverse(launch.timeline_ns), launch.launch));
-    result.launches_left_out = count(result.launches.len().saturating_sub(limit));
-    result.launches.truncate(limit);
+    result.launches_left_out = cut(&mut result.launches, params.limit);
     result
 }
 
@@ -372,7 +370,7 @@ fn by([x, y, z]: [u32; 3]) -> Cell {
     Cell::from(format!("{x} × {y} × {z}"))
 }
 
-fn kernels(output: &JoinedKernels) -> Table {
+fn kernels(output: &JoinedKernels) -> impl Into<Table> {
     Table::of("Kernels", &output.kernels)
         .about(
             "Alone is the mean of the profiled launches: one at a time, at fixed clocks, with caches \
@@ -391,10 +389,9 @@ fn kernels(output: &JoinedKernels) -> Table {
         .figure("Compute", Unit::Ratio, |kernel| kernel.compute_ratio)
         .figure("Memory", Unit::Ratio, |kernel| kernel.memory_ratio)
         .figure("Occupancy", Unit::Ratio, |kernel| kernel.occupancy_ratio)
-        .build()
 }
 
-fn joined(output: &JoinedKernels) -> Table {
+fn joined(output: &JoinedKernels) -> impl Into<Table> {
     Table::of("Launches", &output.launches)
         .about(
             "The launch of the report and that of the timeline which are the same kernel's n-th. They are \
@@ -408,34 +405,24 @@ fn joined(output: &JoinedKernels) -> Table {
         .figure("In the timeline", Unit::Ns, |launch| launch.timeline_ns)
         .figure("Alone", Unit::Ns, |launch| launch.profiled_ns)
         .at(|launch| {
-            TimelineLocation::new(
-                launch.start_ns,
-                launch.start_ns.saturating_add(launch.timeline_ns),
-                Some(launch.row),
-            )
-            .of_input(launch.input)
+            TimelineLocation::lasting(launch.start_ns, launch.timeline_ns, Some(launch.row)).of_input(launch.input)
         })
-        .build()
 }
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_analysis_testing::Trace;
-    use flopwatch_model::{Device, Metric};
+    use flopwatch_analysis_testing::{Trace, metrics};
+    use flopwatch_model::Device;
 
     use super::*;
 
     fn profile(id: u64, name: &str, blocks: u32, duration_ns: f64) -> KernelProfile {
-        let metric = |value: f64, unit: &str| Metric {
-            value: value.into(),
-            unit: unit.to_owned(),
-        };
         KernelProfile {
             id,
             name: name.to_owned(),
             grid: [blocks, 1, 1],
             block: [64, 1, 1],
-            metrics: [("gpu__time_duration.sum".to_owned(), metric(duration_ns, "ns"))].into(),
+            metrics: metrics(&[("gpu__time_duration.sum", duration_ns, "ns")]),
             ..KernelProfile::default()
         }
     }

@@ -175,27 +175,25 @@ impl Analysis for ProfiledKernels {
 
     fn page(output: &ProfiledLaunches) -> Result<Page, AnalysisError> {
         let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
-        if !output.launches.is_empty() {
-            page.table(
-                Table::of("Launches", &output.launches)
-                    .about(
-                        "Compute and memory are shares of their peaks, occupancy one of the warps that fit. Each \
-                         launch was replayed alone on the GPU.",
-                    )
-                    .left_out(output.launches_left_out)
-                    .column("Launch", |launch| launch.id)
-                    .column("Kernel", |launch| launch.name.as_str())
-                    .column("Grid", |launch| by(launch.grid))
-                    .column("Block", |launch| by(launch.block))
-                    .figure("Duration", Unit::Ns, |launch| launch.figures.duration_ns)
-                    .figure("Compute", Unit::Ratio, |launch| launch.figures.compute_share)
-                    .figure("Memory", Unit::Ratio, |launch| launch.figures.bandwidth_share)
-                    .figure("Occupancy", Unit::Ratio, |launch| launch.figures.achieved_occupancy)
-                    .figure("At most", Unit::Ratio, |launch| launch.figures.theoretical_occupancy)
-                    .figure("L1 hits", Unit::Ratio, |launch| launch.figures.l1_hit_rate)
-                    .figure("L2 hits", Unit::Ratio, |launch| launch.figures.l2_hit_rate),
-            );
-        }
+        page.table_unless_empty(
+            Table::of("Launches", &output.launches)
+                .about(
+                    "Compute and memory are shares of their peaks, occupancy one of the warps that fit. Each \
+                     launch was replayed alone on the GPU.",
+                )
+                .left_out(output.launches_left_out)
+                .column("Launch", |launch| launch.id)
+                .column("Kernel", |launch| launch.name.as_str())
+                .column("Grid", |launch| by(launch.grid))
+                .column("Block", |launch| by(launch.block))
+                .figure("Duration", Unit::Ns, |launch| launch.figures.duration_ns)
+                .figure("Compute", Unit::Ratio, |launch| launch.figures.compute_share)
+                .figure("Memory", Unit::Ratio, |launch| launch.figures.bandwidth_share)
+                .figure("Occupancy", Unit::Ratio, |launch| launch.figures.achieved_occupancy)
+                .figure("At most", Unit::Ratio, |launch| launch.figures.theoretical_occupancy)
+                .figure("L1 hits", Unit::Ratio, |launch| launch.figures.l1_hit_rate)
+                .figure("L2 hits", Unit::Ratio, |launch| launch.figures.l2_hit_rate),
+        );
         Ok(page)
     }
 }

@@ -97,13 +97,11 @@ impl Analysis for ProfilerCompile {
             Tile::new("Kernels before", output.ops_before_fusion),
             Tile::new("Kernels after", output.ops_after_fusion),
         ]);
-        if !output.graph_breaks.is_empty() {
-            page.table(
-                Table::of("Graph breaks", &output.graph_breaks)
-                    .column("Reason", |graph_break| graph_break.reason.as_str())
-                    .column("Suggestion", |graph_break| graph_break.suggestion.as_str()),
-            );
-        }
+        page.table_unless_empty(
+            Table::of("Graph breaks", &output.graph_breaks)
+                .column("Reason", |graph_break| graph_break.reason.as_str())
+                .column("Suggestion", |graph_break| graph_break.suggestion.as_str()),
+        );
         for recommendation in &output.recommendations {
             page.text("", recommendation.as_str());
         }

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -168,13 +169,12 @@ impl QueueLength {
             })
             .collect();
         streams.sort_by_key(|queue| (std::cmp::Reverse(queue.gpu_ops), queue.stream.row));
-        let left_out = streams.len().saturating_sub(index(params.limit));
-        streams.truncate(index(params.limit));
+        let streams_left_out = cut(&mut streams, params.limit);
         Queues {
             coverage: joined.coverage(),
             bin_starts_ns: if streams.is_empty() { Vec::new() } else { bins.starts() },
             streams,
-            streams_left_out: u64::try_from(left_out).unwrap_or(u64::MAX),
+            streams_left_out,
             not_captured: not_captured(timeline, "lengths of queues"),
         }
     }
@@ -247,9 +247,9 @@ mod tests {
         let mut trace = Trace::new();
         let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
         // In the queue: 0 to 10, 20 to 50, 30 to 60.
-        trace.launch((thread, 0, 5), Category::CudaKernel, (stream, "a", 10, 50));
-        trace.launch((thread, 20, 25), Category::CudaKernel, (stream, "b", 50, 60));
-        trace.launch((thread, 30, 35), Category::CudaKernel, (stream, "c", 60, 70));
+        trace.launch_kernel((thread, 0, 5), (stream, "a", 10, 50));
+        trace.launch_kernel((thread, 20, 25), (stream, "b", 50, 60));
+        trace.launch_kernel((thread, 30, 35), (stream, "c", 60, 70));
         let queues = QueueLength::of(&trace.build(), &params());
         let queue = &queues.streams[0];
         assert_eq!((queue.gpu_ops, queue.max, queue.span_ns), (3, 2, 60));
@@ -280,7 +280,7 @@ mod tests {
             let mut trace = Trace::new();
             let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
             for (call, wait) in &gpu_ops {
-                trace.launch((thread, *call, call + 1), Category::CudaKernel, (stream, "k", call + wait, call + wait + 1));
+                trace.launch_kernel((thread, *call, call + 1), (stream, "k", call + wait, call + wait + 1));
             }
             let queue = QueueLength::of(&trace.build(), &params()).streams.remove(0);
             let waits: u64 = gpu_ops.iter().map(|(_, wait)| *wait).sum();

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use self::rank::{RankCapture, RankInputs};
 use super::stragglers::WaitedFor;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -326,9 +327,7 @@ fn kernels(found: &[RankInputs<'_>], params: &RanksParams) -> (Vec<RankKernel>, 
     }
     let mut list: Vec<_> = names.into_iter().collect();
     list.sort_by(|a, b| b.1.0.cmp(&a.1.0).then(a.0.cmp(b.0)));
-    let max = usize::try_from(params.kernels).unwrap_or(usize::MAX);
-    let left_out = list.len().saturating_sub(max);
-    list.truncate(max);
+    let left_out = cut(&mut list, params.kernels);
     let rows = list.into_iter().map(|(name, (total, each))| {
         let longest = (0_u32..)
             .zip(&each)
@@ -345,7 +344,7 @@ fn kernels(found: &[RankInputs<'_>], params: &RanksParams) -> (Vec<RankKernel>, 
             imbalance_ratio: ratio(longest.saturating_mul(count), total),
         }
     });
-    (rows.collect(), u64::try_from(left_out).unwrap_or(u64::MAX))
+    (rows.collect(), left_out)
 }
 
 /// The iterations that every rank with iterations has, by number.

@@ -419,17 +419,15 @@ fn page(title: &str, about: &str, result: &StartUpResult) -> Page {
             );
         }
     }
-    if !result.first_launches.is_empty() {
-        page.table(
-            Table::of("First launches", &result.first_launches)
-                .about("With lazy loading (CUDA 11.7 and later) a kernel is loaded by its first launch.")
-                .column("Kernel", |one| one.kernel.as_str())
-                .column("Launches", |one| one.launches)
-                .figure("First launch", Unit::Ns, |one| one.first_call_ns)
-                .figure("Med of the others", Unit::Ns, |one| one.median_ns)
-                .at(|one| one.place),
-        );
-    }
+    page.table_unless_empty(
+        Table::of("First launches", &result.first_launches)
+            .about("With lazy loading (CUDA 11.7 and later) a kernel is loaded by its first launch.")
+            .column("Kernel", |one| one.kernel.as_str())
+            .column("Launches", |one| one.launches)
+            .figure("First launch", Unit::Ns, |one| one.first_call_ns)
+            .figure("Med of the others", Unit::Ns, |one| one.median_ns)
+            .at(|one| one.place),
+    );
     page
 }
 
@@ -453,7 +451,7 @@ fn sentence(result: &StartUpResult) -> String {
 #[cfg(test)]
 mod tests {
     use flopwatch_analysis_testing::Trace;
-    use flopwatch_model::{ColumnId, Track};
+    use flopwatch_model::Track;
 
     use super::*;
 
@@ -466,16 +464,10 @@ mod tests {
         let mut start = 0;
         for number in 0..6 {
             let length = if number == 0 { 1000 } else { step_ns };
-            let name = format!("ProfilerStep#{number}");
-            let step = trace.event(Category::Step, steps, &name, start, start + length);
-            trace.number(step, ColumnId::StepNumber, number);
+            trace.step(steps, number, start, start + length);
             let end = start + length;
             let call = if number == 0 { 50 } else { 10 };
-            trace.launch(
-                (api, end - 60, end - 60 + call),
-                Category::CudaKernel,
-                (stream, "gemm", end - 5, end),
-            );
+            trace.launch_kernel((api, end - 60, end - 60 + call), (stream, "gemm", end - 5, end));
             start = end;
         }
         if compiles {

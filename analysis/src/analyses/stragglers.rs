@@ -264,10 +264,8 @@ fn rows(matched: &[MatchedCollective]) -> Vec<StragglerRow> {
                 let mut values: Vec<u64> = all.iter().map(|one| of(one)).collect();
                 Figures::of(&mut values)
             };
-            let (latency, skew) = (
-                figures(MatchedCollective::latency),
-                figures(MatchedCollective::start_skew),
-            );
+            let latency = figures(MatchedCollective::latency);
+            let skew = figures(MatchedCollective::start_skew);
             let latency_ns = u64::try_from(latency.total).unwrap_or(u64::MAX);
             let bytes: Option<u64> = all.iter().map(|one| one.message_bytes).sum();
             let speed = bytes.and_then(|bytes| bytes_per_second(bytes, latency_ns));

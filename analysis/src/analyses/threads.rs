@@ -297,10 +297,8 @@ fn work_of_thread(timeline: &Timeline, window: Interval, thread: ThreadKey, rows
         waiting.extend(row.waiting.list);
     }
     let recorded = Intervals::union_of(recorded);
-    let (os, gpu) = (
-        Intervals::union_of(os).clip(window),
-        Intervals::union_of(gpu).clip(window),
-    );
+    let os = Intervals::union_of(os).clip(window);
+    let gpu = Intervals::union_of(gpu).clip(window);
     let working = recorded.subtract(&os).subtract(&gpu);
     found.os_waiting_ns = os.len_ns();
     found.gpu_waiting_ns = gpu.len_ns();
@@ -423,10 +421,8 @@ mod tests {
     #[test]
     fn when_a_thread_ran_on_a_cpu_is_told_beside_what_it_did() {
         let mut trace = Trace::new();
-        let (calls, runs) = (
-            trace.thread(1, 1, Track::CudaApi),
-            trace.thread(1, 1, Track::CpuRunning),
-        );
+        let calls = trace.thread(1, 1, Track::CudaApi);
+        let runs = trace.thread(1, 1, Track::CpuRunning);
         let other = trace.thread(1, 2, Track::CpuRunning);
         trace.call(calls, "cudaLaunchKernel", 10, 20);
         trace.event(Category::CpuRunning, runs, "CPU 3", 0, 30);

@@ -12,6 +12,7 @@ use flopwatch_report::page::{Lines, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -275,18 +276,14 @@ impl Utilization {
         }
         let mut series: Vec<&CounterSeries> = capture.counters.iter().collect();
         series.sort_by_key(|series| (&series.source, &series.device, &series.metric));
-        let left_out = series.len().saturating_sub(index(params.series));
+        let series_left_out = cut(&mut series, params.series);
         UtilizationOverTime {
             bin_starts_ns: bins.starts(),
             end_ns: window.end,
             gpus,
             copies,
-            series: series
-                .into_iter()
-                .take(index(params.series))
-                .map(|series| SampledSeries::of(series, &bins))
-                .collect(),
-            series_left_out: u64::try_from(left_out).unwrap_or(u64::MAX),
+            series: series.iter().map(|series| SampledSeries::of(series, &bins)).collect(),
+            series_left_out,
             not_captured,
         }
     }
@@ -369,14 +366,12 @@ impl Analysis for Utilization {
             };
             page.lines(lines(sampled.label(), unit, series));
         }
-        if !output.series.is_empty() {
-            page.table(series_table(output));
-        }
+        page.table_unless_empty(series_table(output));
         Ok(page)
     }
 }
 
-fn copy_table(output: &UtilizationOverTime) -> Table {
+fn copy_table(output: &UtilizationOverTime) -> impl Into<Table> {
     Table::of("Copies and memsets", &output.copies)
         .column("GPU", |copies| copies.gpu.label())
         .column("Kind", |copies| label(copies.category))
@@ -391,10 +386,9 @@ fn copy_table(output: &UtilizationOverTime) -> Table {
         .figure("Rate while running", Unit::BytesPerSecond, |copies| {
             copies.bytes_per_second
         })
-        .build()
 }
 
-fn series_table(output: &UtilizationOverTime) -> Table {
+fn series_table(output: &UtilizationOverTime) -> impl Into<Table> {
     Table::of("Sampled series", &output.series)
         .left_out(output.series_left_out)
         .column("Source", |series| series.source.as_str())
@@ -402,7 +396,6 @@ fn series_table(output: &UtilizationOverTime) -> Table {
         .column("Samples", |series| series.samples)
         .column("Avg", |series| series.mean)
         .column("Max", |series| series.max)
-        .build()
 }
 
 #[cfg(test)]

@@ -72,9 +72,7 @@ impl Program {
         }
         for (number, length) in (0_u64..).zip(&self.steps) {
             let start = number * STEP;
-            let name = format!("ProfilerStep#{number}");
-            let step = trace.event(Category::Step, annotations, &name, start, start + length);
-            trace.number(step, ColumnId::StepNumber, number);
+            trace.step(annotations, number, start, start + length);
         }
         trace.build()
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Allocation, Category, ColumnId, Timeline, Track};
+use flopwatch_model::{Allocation, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -25,9 +25,7 @@ fn timeline(steps: &[Step], says_totals: bool) -> Timeline {
     let mut trace = Trace::new();
     let thread = trace.thread(1, 1, Track::Annotation);
     for number in 0..STEPS {
-        let name = format!("ProfilerStep#{number}");
-        let step = trace.event(Category::Step, thread, &name, number * 40, number * 40 + 40);
-        trace.number(step, ColumnId::StepNumber, number);
+        trace.step(thread, number, number * 40, number * 40 + 40);
     }
     let mut timeline = trace.build();
     let (mut held, mut levels, mut t_ns) = (BTreeMap::<(u32, u64), i64>::new(), [1000_i64; 2], 0);

@@ -54,20 +54,14 @@ fn program() -> impl Strategy<Value = Program> {
 impl Program {
     fn timeline(&self, category: Category, of: Track) -> Timeline {
         let mut trace = Trace::new();
-        let (rows, api, stream) = (
-            trace.thread(1, 1, of),
-            trace.thread(1, 1, Track::CudaApi),
-            trace.stream(1, 0, 7),
-        );
+        let rows = trace.thread(1, 1, of);
+        let api = trace.thread(1, 1, Track::CudaApi);
+        let stream = trace.stream(1, 0, 7);
         for (at, (start, end)) in self.ranges.iter().enumerate() {
             trace.event(category, rows, name(at), *start, *end);
         }
         for (start, length, begin, took) in &self.launches {
-            trace.launch(
-                (api, *start, start + length),
-                Category::CudaKernel,
-                (stream, "gemm", *begin, begin + took),
-            );
+            trace.launch_kernel((api, *start, start + length), (stream, "gemm", *begin, begin + took));
         }
         for (start, end) in &self.waits {
             trace.call(api, "cudaStreamSynchronize", *start, *end);

@@ -2,7 +2,7 @@
 //! utilisation and steady state.
 
 use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Category, ColumnId, Timeline, Track};
+use flopwatch_model::{Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -32,20 +32,11 @@ fn span(launch: &Launch) -> (u64, u64) {
 
 fn timeline(launches: &[Launch]) -> Timeline {
     let mut trace = Trace::new();
-    let (steps, api) = (
-        trace.thread(1, 1, Track::Annotation),
-        trace.thread(1, 1, Track::CudaApi),
-    );
+    let steps = trace.thread(1, 1, Track::Annotation);
+    let api = trace.thread(1, 1, Track::CudaApi);
     let streams = [0, 1].map(|device| trace.stream(1, device, 7));
     for step in 0..STEPS {
-        let event = trace.event(
-            Category::Step,
-            steps,
-            &format!("ProfilerStep#{step}"),
-            step * 50,
-            step * 50 + 40,
-        );
-        trace.number(event, ColumnId::StepNumber, step);
+        trace.step(steps, step, step * 50, step * 50 + 40);
     }
     for launch in launches {
         let (start, end) = span(launch);
@@ -55,11 +46,7 @@ fn timeline(launches: &[Launch]) -> Timeline {
             "gemm"
         };
         let stream = streams[usize::try_from(launch.1).unwrap()];
-        trace.launch(
-            (api, launch.0, launch.0 + 1),
-            Category::CudaKernel,
-            (stream, name, start, end),
-        );
+        trace.launch_kernel((api, launch.0, launch.0 + 1), (stream, name, start, end));
     }
     trace.build()
 }
@@ -190,8 +177,7 @@ proptest! {
         let mut trace = Trace::new();
         let (steps, api) = (trace.thread(1, 1, Track::Annotation), trace.thread(1, 1, Track::CudaApi));
         for step in 0..STEPS {
-            let event = trace.event(Category::Step, steps, &format!("ProfilerStep#{step}"), step * 50, step * 50 + 40);
-            trace.number(event, ColumnId::StepNumber, step);
+            trace.step(steps, step, step * 50, step * 50 + 40);
         }
         for (start, length) in &calls {
             trace.call(api, "cudaMalloc", *start, start + length);

@@ -24,7 +24,7 @@ pub mod mixed;
 use std::collections::BTreeMap;
 
 use flopwatch_model::{
-    Allocation, Category, ColumnId, Device, Event, Events, MemoryKind, NameId, Row, RowId, Timeline, Track,
+    Allocation, Category, ColumnId, Device, Event, Events, MemoryKind, Metric, NameId, Row, RowId, Timeline, Track,
 };
 
 /// An event that was added, so that others can refer to it before all are sorted.
@@ -146,6 +146,19 @@ impl Trace {
         work
     }
 
+    /// A call of the CUDA API, and the kernel that it launches.
+    pub fn launch_kernel(&mut self, call: (RowId, u64, u64), kernel: (RowId, &str, u64, u64)) -> EventHandle {
+        self.launch(call, Category::CudaKernel, kernel)
+    }
+
+    /// A step that the profiler of PyTorch marked on `thread`.
+    pub fn step(&mut self, thread: RowId, number: u64, start_ns: u64, end_ns: u64) -> EventHandle {
+        let name = format!("ProfilerStep#{number}");
+        let step = self.event(Category::Step, thread, &name, start_ns, end_ns);
+        self.number(step, ColumnId::StepNumber, number);
+        step
+    }
+
     /// What an allocator of device memory did: bytes below 0 are taken back.
     pub fn allocation(&mut self, process: u32, device: u32, t_ns: u64, bytes: i64, allocated: Option<u64>) {
         self.allocations.push(Allocation {
@@ -214,6 +227,15 @@ impl Trace {
         timeline.capture.allocations = self.allocations;
         timeline
     }
+}
+
+/// Metrics of a launch as Nsight Compute says them: name, value and unit.
+pub fn metrics(list: &[(&str, f64, &str)]) -> BTreeMap<String, Metric> {
+    let metric = |(name, value, unit): &(&str, f64, &str)| {
+        let (value, unit) = ((*value).into(), (*unit).to_owned());
+        ((*name).to_owned(), Metric { value, unit })
+    };
+    list.iter().map(metric).collect()
 }
 
 /// Sorts, and gives for each former place the new one.

@@ -5,6 +5,7 @@ use flopwatch_model::{ColumnId, Row, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::PathPart::{Communication, Compute, Cpu, DataLoading, KernelGap, LaunchOverhead, Sync};
 use super::*;
 
 struct Rows {
@@ -28,9 +29,7 @@ fn trace() -> (Trace, Rows) {
 }
 
 fn launch(trace: &mut Trace, rows: &Rows, call: (u64, u64), stream: RowId, name: &str, ran: (u64, u64)) {
-    let call = trace.call(rows.api, "cudaLaunchKernel", call.0, call.1);
-    let kernel = trace.kernel(stream, name, ran.0, ran.1);
-    trace.launched_by(kernel, call);
+    trace.launch_kernel((rows.api, call.0, call.1), (stream, name, ran.0, ran.1));
 }
 
 fn path(trace: Trace, until: u64) -> (CriticalPath, Timeline) {
@@ -55,15 +54,8 @@ fn the_path_goes_through_a_launch_the_kernel_and_the_wait_for_it() {
     trace.call(rows.api, "cudaStreamSynchronize", 25, 140);
     trace.event(Category::CpuOp, rows.ops, "aten::add", 140, 160);
     let (found, _) = path(trace, 160);
-    assert_eq!(
-        parts(&found),
-        [
-            (PathPart::Cpu, 30),
-            (PathPart::LaunchOverhead, 20),
-            (PathPart::Compute, 100),
-            (PathPart::Sync, 10)
-        ]
-    );
+    let expected = [(Cpu, 30), (LaunchOverhead, 20), (Compute, 100), (Sync, 10)];
+    assert_eq!(parts(&found), expected);
     assert_eq!((found.len_ns(), found.gpu_chain_ns), (160, 100));
     assert_eq!(found.span(), Some(Interval::new(0, 160)));
 }
@@ -76,7 +68,7 @@ fn code_between_operators_is_processor_time() {
     launch(&mut trace, &rows, (2, 4), rows.near, "gemm", (6, 9));
     launch(&mut trace, &rows, (102, 104), rows.near, "gemm", (106, 109));
     let (found, _) = path(trace, 200);
-    assert_eq!(parts(&found), [(PathPart::Cpu, 110)]);
+    assert_eq!(parts(&found), [(Cpu, 110)]);
     let own: u64 = found
         .segments
         .iter()
@@ -117,15 +109,8 @@ fn work_that_waits_in_its_stream_follows_the_work_before_it() {
         (55, 100),
     );
     let (found, _) = path(trace, 100);
-    assert_eq!(
-        parts(&found),
-        [
-            (PathPart::LaunchOverhead, 10),
-            (PathPart::Compute, 40),
-            (PathPart::Communication, 45),
-            (PathPart::KernelGap, 5)
-        ]
-    );
+    let expected = [(LaunchOverhead, 10), (Compute, 40), (Communication, 45), (KernelGap, 5)];
+    assert_eq!(parts(&found), expected);
 }
 
 #[test]
@@ -135,14 +120,7 @@ fn a_stream_that_waits_for_an_event_follows_the_other_stream() {
     trace.call(rows.api, "cudaStreamWaitEvent", 3, 4);
     launch(&mut trace, &rows, (5, 6), rows.far, "softmax", (64, 90));
     let (found, _) = path(trace, 100);
-    assert_eq!(
-        parts(&found),
-        [
-            (PathPart::LaunchOverhead, 10),
-            (PathPart::Compute, 76),
-            (PathPart::Sync, 4)
-        ]
-    );
+    assert_eq!(parts(&found), [(LaunchOverhead, 10), (Compute, 76), (Sync, 4)]);
 }
 
 #[test]
@@ -151,7 +129,7 @@ fn a_call_that_waits_for_nothing_is_processor_time() {
     launch(&mut trace, &rows, (0, 2), rows.near, "gemm", (4, 8));
     trace.call(rows.api, "cudaDeviceSynchronize", 10, 40);
     let (found, _) = path(trace, 100);
-    assert_eq!(parts(&found), [(PathPart::Cpu, 40)]);
+    assert_eq!(parts(&found), [(Cpu, 40)]);
 }
 
 #[test]
@@ -161,7 +139,7 @@ fn ranges_that_load_data_are_told_from_other_processor_time() {
     trace.event(Category::Annotation, marks, "enumerate(DataLoader)#__next__", 10, 70);
     trace.event(Category::CpuOp, rows.ops, "aten::stack", 0, 80);
     let (found, _) = path(trace, 100);
-    assert_eq!(parts(&found), [(PathPart::Cpu, 20), (PathPart::DataLoading, 60)]);
+    assert_eq!(parts(&found), [(Cpu, 20), (DataLoading, 60)]);
 }
 
 #[test]
@@ -170,7 +148,7 @@ fn clocks_that_differ_make_no_path_backwards() {
     // The GPU's clock says that the kernel began before its launch.
     launch(&mut trace, &rows, (20, 25), rows.near, "gemm", (10, 90));
     let (found, _) = path(trace, 100);
-    assert_eq!(parts(&found), [(PathPart::Compute, 80)]);
+    assert_eq!(parts(&found), [(Compute, 80)]);
 }
 
 /// The row of synchronisations of a stream of device 0.
@@ -223,15 +201,8 @@ fn a_stream_waits_for_the_event_that_the_capture_names_and_for_no_other_stream()
         names.collect()
     };
     assert!(!names(&found).contains(&"other".to_owned()), "{found:?}");
-    assert_eq!(
-        parts(&found),
-        [
-            (PathPart::Cpu, 605),
-            (PathPart::LaunchOverhead, 20),
-            (PathPart::Compute, 275),
-            (PathPart::Sync, 10)
-        ]
-    );
+    let expected = [(Cpu, 605), (LaunchOverhead, 20), (Compute, 275), (Sync, 10)];
+    assert_eq!(parts(&found), expected);
     assert_eq!(found.guessed_waits, 0);
 }
 
@@ -252,14 +223,7 @@ fn work_that_a_said_event_holds_up_follows_what_was_launched_before_its_record()
     waits_for(&mut trace, row, "Stream wait sync", (wait, 7, 8), (7, 1));
     launch(&mut trace, &rows, (9, 10), rows.far, "softmax", (64, 90));
     let (found, _) = path(trace, 100);
-    assert_eq!(
-        parts(&found),
-        [
-            (PathPart::LaunchOverhead, 10),
-            (PathPart::Compute, 76),
-            (PathPart::Sync, 4)
-        ]
-    );
+    assert_eq!(parts(&found), [(LaunchOverhead, 10), (Compute, 76), (Sync, 4)]);
     assert_eq!((found.len_ns(), found.guessed_waits), (90, 0));
 }
 
@@ -273,14 +237,7 @@ fn a_call_that_waits_for_an_event_ends_with_the_stream_of_its_record() {
     let row = synchronizes(&mut trace, 7);
     waits_for(&mut trace, row, "Event Sync", (wait, 10, 45), (7, 1));
     let (found, _) = path(trace, 45);
-    assert_eq!(
-        parts(&found),
-        [
-            (PathPart::LaunchOverhead, 4),
-            (PathPart::Compute, 36),
-            (PathPart::Sync, 5)
-        ]
-    );
+    assert_eq!(parts(&found), [(LaunchOverhead, 4), (Compute, 36), (Sync, 5)]);
 }
 
 #[test]
@@ -293,10 +250,7 @@ fn a_stream_whose_work_overlaps_by_a_microsecond_keeps_its_order() {
         trace.launched_by(kernel, graph);
     }
     let (found, _) = path(trace, 20_000);
-    assert_eq!(
-        parts(&found),
-        [(PathPart::LaunchOverhead, 1000), (PathPart::Compute, 11_000)]
-    );
+    assert_eq!(parts(&found), [(LaunchOverhead, 1000), (Compute, 11_000)]);
     assert_eq!(found.gpu_chain_ns, 11_000);
 }
 
@@ -307,17 +261,17 @@ fn work_inside_other_work_of_its_stream_is_not_counted_twice() {
     trace.kernel(rows.near, "inner", 10, 20);
     trace.kernel(rows.near, "next", 100, 130);
     let (found, _) = path(trace, 200);
-    assert_eq!(parts(&found), [(PathPart::Compute, 130)]);
+    assert_eq!(parts(&found), [(Compute, 130)]);
 }
 
 #[test]
 fn works_of_a_stream_that_two_threads_launch_are_one_chain() {
     let (mut trace, rows) = trace();
     let second = trace.thread(1, 12, Track::CudaApi);
-    trace.launch((rows.api, 0, 2), Category::CudaKernel, (rows.near, "one", 5, 105));
-    trace.launch((second, 150, 152), Category::CudaKernel, (rows.near, "two", 160, 260));
+    trace.launch_kernel((rows.api, 0, 2), (rows.near, "one", 5, 105));
+    trace.launch_kernel((second, 150, 152), (rows.near, "two", 160, 260));
     let (found, _) = path(trace, 300);
-    assert_eq!(parts(&found), [(PathPart::LaunchOverhead, 5), (PathPart::Compute, 200)]);
+    assert_eq!(parts(&found), [(LaunchOverhead, 5), (Compute, 200)]);
 }
 
 #[test]
@@ -326,14 +280,7 @@ fn a_call_without_length_launches_its_work() {
     trace.event(Category::CpuOp, rows.ops, "aten::mm", 0, 20);
     launch(&mut trace, &rows, (20, 20), rows.near, "gemm", (26, 90));
     let (found, _) = path(trace, 100);
-    assert_eq!(
-        parts(&found),
-        [
-            (PathPart::Cpu, 20),
-            (PathPart::LaunchOverhead, 6),
-            (PathPart::Compute, 64)
-        ]
-    );
+    assert_eq!(parts(&found), [(Cpu, 20), (LaunchOverhead, 6), (Compute, 64)]);
 }
 
 /// Begin of the call, thread, stream, delay behind the begin of the call, length, and whether the
@@ -381,7 +328,7 @@ fn program(pieces: &[Piece], says_events: bool) -> (Timeline, [Intervals; 2]) {
         let begin = (start + 4).saturating_add_signed(delay);
         let call = (threads[thread], start + 4, start + 6);
         let work = (streams[stream], "kernel", begin, begin + length);
-        trace.launch(call, Category::CudaKernel, work);
+        trace.launch_kernel(call, work);
         busy[stream].push(Interval::new(begin, begin + length));
         calls += 1;
     }

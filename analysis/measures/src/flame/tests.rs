@@ -32,19 +32,17 @@ fn trace() -> Timeline {
     let mut trace = Trace::new();
     let (stream, other) = (trace.stream(1, 0, 7), trace.stream(1, 1, 7));
     let api = trace.thread(1, 10, Track::CudaApi);
-    let (nvtx, python, op) = (
-        trace.thread(1, 10, Track::Nvtx),
-        trace.thread(1, 10, Track::Python),
-        trace.thread(1, 10, Track::CpuOp),
-    );
+    let nvtx = trace.thread(1, 10, Track::Nvtx);
+    let python = trace.thread(1, 10, Track::Python);
+    let op = trace.thread(1, 10, Track::CpuOp);
     trace.event(Category::NvtxRange, nvtx, "step 1", 0, 100);
     trace.event(Category::NvtxRange, nvtx, "step 2", 100, 200);
     trace.event(Category::PythonFunction, python, "a.py(3): forward", 10, 90);
     trace.event(Category::CpuOp, op, "aten::mm", 20, 60);
-    trace.launch((api, 30, 40), Category::CudaKernel, (stream, "gemm", 300, 350));
+    trace.launch_kernel((api, 30, 40), (stream, "gemm", 300, 350));
     trace.launch((api, 70, 80), Category::CudaMemcpyH2d, (stream, "copy", 350, 360));
-    trace.launch((api, 150, 160), Category::CudaKernel, (other, "gemm", 360, 400));
-    trace.launch((api, 250, 260), Category::CudaKernel, (stream, "late", 400, 405));
+    trace.launch_kernel((api, 150, 160), (other, "gemm", 360, 400));
+    trace.launch_kernel((api, 250, 260), (stream, "late", 400, 405));
     trace.kernel(stream, "orphan", 500, 507);
     trace.build()
 }
@@ -251,7 +249,7 @@ proptest! {
         for (call, start, length, thread, is_known) in &launches {
             let work = (stream, "kernel", *start, start + length);
             if *is_known {
-                trace.launch((apis[*thread], *call, call + 1), Category::CudaKernel, work);
+                trace.launch_kernel((apis[*thread], *call, call + 1), work);
             } else {
                 trace.kernel(stream, "kernel", *start, start + length);
             }

@@ -18,16 +18,13 @@ fn three(mark: impl Fn(&mut Trace, RowId, u64)) -> Timeline {
     let marks = trace.thread(1, 10, Track::Annotation);
     let stream = trace.stream(1, 0, 7);
     let (own, other) = (trace.thread(1, 10, Track::CudaApi), trace.thread(1, 11, Track::CudaApi));
-    let early = trace.call(own, "cudaLaunchKernel", 2, 4);
-    let kernel = trace.kernel(stream, "init", 110, 112);
-    trace.launched_by(kernel, early);
+    trace.launch_kernel((own, 2, 4), (stream, "init", 110, 112));
     for start in [100, 200, 300] {
         mark(&mut trace, marks, start);
         for (thread, name, at) in [(own, "forward", 10), (other, "backward", 60)] {
-            let call = trace.call(thread, "cudaLaunchKernel", start + at, start + at + 5);
             // The kernel runs when its iteration is over.
-            let kernel = trace.kernel(stream, name, start + at + 90, start + at + 100);
-            trace.launched_by(kernel, call);
+            let kernel = (stream, name, start + at + 90, start + at + 100);
+            trace.launch_kernel((thread, start + at, start + at + 5), kernel);
         }
     }
     trace.kernel(stream, "unlaunched", 250, 255);
@@ -37,8 +34,7 @@ fn three(mark: impl Fn(&mut Trace, RowId, u64)) -> Timeline {
 #[test]
 fn steps_hold_the_work_that_was_launched_in_them_whenever_it_ran() {
     let timeline = three(|trace, row, start| {
-        let step = trace.event(Category::Step, row, &format!("ProfilerStep#{start}"), start, start + 90);
-        trace.number(step, ColumnId::StepNumber, start / 100);
+        trace.step(row, start / 100, start, start + 90);
     });
     let work = GpuWork::of(&timeline);
     let iterations = of(&timeline, &IterationOptions::default());
@@ -69,20 +65,16 @@ fn steps_hold_the_work_that_was_launched_in_them_whenever_it_ran() {
 #[test]
 fn the_outermost_range_around_the_launches_is_the_iteration() {
     let mut trace = Trace::new();
-    let (stream, api, nvtx) = (
-        trace.stream(1, 0, 7),
-        trace.thread(1, 10, Track::CudaApi),
-        trace.thread(1, 10, Track::Nvtx),
-    );
+    let stream = trace.stream(1, 0, 7);
+    let api = trace.thread(1, 10, Track::CudaApi);
+    let nvtx = trace.thread(1, 10, Track::Nvtx);
     let loader = trace.thread(1, 12, Track::Nvtx);
     for number in 0..5 {
         let start = 1000 + number * 100;
         trace.event(Category::NvtxRange, nvtx, &format!("train {number}"), start, start + 80);
         trace.event(Category::NvtxRange, nvtx, "forward", start + 5, start + 70);
         trace.event(Category::NvtxRange, loader, "load", start, start + 99);
-        let call = trace.call(api, "cudaLaunchKernel", start + 10, start + 12);
-        let kernel = trace.kernel(stream, "k", start + 20, start + 30);
-        trace.launched_by(kernel, call);
+        trace.launch_kernel((api, start + 10, start + 12), (stream, "k", start + 20, start + 30));
     }
     let timeline = trace.build();
     let found = of(&timeline, &IterationOptions::default());
@@ -92,40 +84,26 @@ fn the_outermost_range_around_the_launches_is_the_iteration() {
         (found.source, found.name.as_str()),
         (Some(IterationSource::Range), "train #")
     );
-    let named = of(
-        &timeline,
-        &IterationOptions {
-            range: "train #".to_owned(),
-            ..IterationOptions::default()
-        },
-    );
+    let of_range = |range: &str| of(&timeline, &IterationOptions::new(IterateBy::Auto, range));
+    let named = of_range("train #");
     assert_eq!(times(&named).first(), Some(&(1000, 1080)));
     assert_eq!(named.list.len(), 5);
     assert!((named.confidence_ratio - 1.0).abs() < 1e-9);
-    let missing = of(
-        &timeline,
-        &IterationOptions {
-            range: "epoch".to_owned(),
-            ..IterationOptions::default()
-        },
-    );
+    let missing = of_range("epoch");
     assert!(missing.list.is_empty() && missing.not_found.is_some());
 }
 
 #[test]
 fn without_a_range_around_an_iteration_each_begins_with_a_range_that_repeats() {
     let mut trace = Trace::new();
-    let (stream, api, nvtx) = (
-        trace.stream(1, 0, 7),
-        trace.thread(1, 10, Track::CudaApi),
-        trace.thread(1, 10, Track::Nvtx),
-    );
+    let stream = trace.stream(1, 0, 7);
+    let api = trace.thread(1, 10, Track::CudaApi);
+    let nvtx = trace.thread(1, 10, Track::Nvtx);
     for start in [1000, 1100, 1200, 1300] {
         trace.event(Category::NvtxRange, nvtx, "pre, seq = 3, op_id = 7", start, start + 20);
         for at in [10, 40, 70] {
-            let call = trace.call(api, "cudaLaunchKernel", start + at, start + at + 2);
-            let kernel = trace.kernel(stream, "k", start + at + 5, start + at + 10);
-            trace.launched_by(kernel, call);
+            let kernel = (stream, "k", start + at + 5, start + at + 10);
+            trace.launch_kernel((api, start + at, start + at + 2), kernel);
         }
     }
     let timeline = trace.build();

@@ -7,12 +7,7 @@ use flopwatch_model::{Allocation, MemoryKind};
 use flopwatch_report::page::{Cell, TimelineLocation, Unit};
 
 use crate::advice::wording::{bytes, share};
-use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
-
-/// Fires where, after the warm-up, most requests to the driver could have been served from what was
-/// given back to it before: an allocator that keeps memory would make none of them.
-#[derive(Debug)]
-pub(super) struct BufferReuse;
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, Severity, Threshold, Verdict};
 
 const REUSES: Threshold = Threshold::count(
     "allocations after the warm-up that a buffer given back before could serve",
@@ -25,91 +20,80 @@ const SHARE: Threshold = Threshold::percent(
     "ours: a reuse ratio of 2; the contract with earlier tools sees no benefit near 1",
 );
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where, after the warm-up, most requests to the driver could have been served from what was
+/// given back to it before: an allocator that keeps memory would make none of them.
+pub(super) static RULE: Rule = Rule {
     id: "buffer-reuse",
     title: "Buffers are not reused",
     area: Area::Memory,
     needs: &[],
     of_gpu_work: true,
     thresholds: &[REUSES, SHARE],
+    evaluate,
+    #[cfg(test)]
+    captures: [|| scene(true), || scene(false)],
 };
 
 /// Whose memory: process and device.
 type Owner = (u32, u32);
 
-impl Rule for BufferReuse {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
-    }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let mut requests = Reuse::in_window(facts.steady);
-        let mut reserved: BTreeMap<Owner, u64> = BTreeMap::new();
-        let mut is_known = false;
-        for allocation in &facts.timeline.capture.allocations {
-            let Some((owner, bytes)) = asked(allocation, &mut reserved) else {
-                continue;
-            };
-            is_known = true;
-            if bytes != 0 {
-                requests.add(owner, bytes, allocation.t_ns);
-            }
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let mut requests = Reuse::in_window(facts.steady);
+    let mut reserved: BTreeMap<Owner, u64> = BTreeMap::new();
+    let mut is_known = false;
+    for allocation in &facts.timeline.capture.allocations {
+        let Some((owner, bytes)) = asked(allocation, &mut reserved) else {
+            continue;
+        };
+        is_known = true;
+        if bytes != 0 {
+            requests.add(owner, bytes, allocation.t_ns);
         }
-        if !is_known {
-            return Verdict::abstain(
-                "what was asked of the driver was not recorded; profile with nsys --cuda-memory-usage=true or with profile_memory=True",
-            );
-        }
-        let reuses = requests.reuses;
-        if reuses < REUSES.value || !SHARE.reached(reuses, requests.allocations) {
-            return Verdict::Quiet;
-        }
-        let mut sizes: Vec<_> = requests.sizes.iter().filter(|(_, of)| of.reuses > 0).collect();
-        sizes.sort_by_key(|((owner, size), of)| (std::cmp::Reverse(of.reuses), *owner, *size));
-        let rows = sizes
-            .into_iter()
-            .take(facts.rows)
-            .map(|(((_, device), size), of)| Evidence {
-                what: format!("allocations of {} on GPU {device} that reuse would save", bytes(*size)),
-                value: Cell::from(of.reuses),
-                unit: Unit::None,
-                place: Some(TimelineLocation::new(of.first_ns, of.first_ns.saturating_add(1), None)),
-            });
-        let all = requests.allocations;
-        FindingDraft::new(format!(
-            "{} {all} allocations were asked of the driver; for {reuses} of them ({}; {} in all) a buffer of that size had been given back before.",
-            facts.warm_up.0,
-            share(reuses, all),
-            bytes(requests.saved_bytes)
-        ))
-        .severity(Severity::Medium)
-        .confidence(if facts.warm_up.1 { Confidence::High } else { Confidence::Low })
-        .evidence("allocations", all, Unit::None)
-        .evidence("of them such that reuse would save", reuses, Unit::None)
-        .evidence("allocations per buffer that is needed", requests.ratio().unwrap_or(1.0), Unit::None)
-        .at(rows)
-        .do_this(facts.framework.pick(
-            "Keep buffers and use them again: PyTorch's allocator without torch.cuda.empty_cache() in the loop.",
-            "Keep buffers and use them again: donate arguments (donate_argnums of jax.jit), and leave XLA_PYTHON_CLIENT_PREALLOCATE on.",
-            "Keep buffers and use them again: a pool (cudaMallocAsync with a release threshold, RMM).",
-        ))
-        .do_this(facts.framework.pick(
-            "Where the caching allocator asks again and again, its memory is full or fragmented: PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.9), a smaller batch. What the calls cost is in the finding on allocation.",
-            "Where the pool asks again and again, memory is full or fragmented: a smaller batch. What the calls cost is in the finding on allocation.",
-            "Where a pool asks again and again, its memory is full or fragmented. What the calls cost is in the finding on allocation.",
-        ))
-        .into()
     }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        scene(true)
+    if !is_known {
+        return Verdict::abstain(
+            "what was asked of the driver was not recorded; profile with nsys --cuda-memory-usage=true or with profile_memory=True",
+        );
     }
-
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        scene(false)
+    let reuses = requests.reuses;
+    if reuses < REUSES.value || !SHARE.reached(reuses, requests.allocations) {
+        return Verdict::Quiet;
     }
+    let mut sizes: Vec<_> = requests.sizes.iter().filter(|(_, of)| of.reuses > 0).collect();
+    sizes.sort_by_key(|((owner, size), of)| (std::cmp::Reverse(of.reuses), *owner, *size));
+    let rows = sizes
+        .into_iter()
+        .take(facts.rows)
+        .map(|(((_, device), size), of)| Evidence {
+            what: format!("allocations of {} on GPU {device} that reuse would save", bytes(*size)),
+            value: Cell::from(of.reuses),
+            unit: Unit::None,
+            place: Some(TimelineLocation::new(of.first_ns, of.first_ns.saturating_add(1), None)),
+        });
+    let all = requests.allocations;
+    FindingDraft::new(format!(
+        "{} {all} allocations were asked of the driver; for {reuses} of them ({}; {} in all) a buffer of that size had been given back before.",
+        facts.warm_up.0,
+        share(reuses, all),
+        bytes(requests.saved_bytes)
+    ))
+    .severity(Severity::Medium)
+    .confidence(if facts.warm_up.1 { Confidence::High } else { Confidence::Low })
+    .evidence("allocations", all, Unit::None)
+    .evidence("of them such that reuse would save", reuses, Unit::None)
+    .evidence("allocations per buffer that is needed", requests.ratio().unwrap_or(1.0), Unit::None)
+    .at(rows)
+    .do_this(facts.framework.pick(
+        "Keep buffers and use them again: PyTorch's allocator without torch.cuda.empty_cache() in the loop.",
+        "Keep buffers and use them again: donate arguments (donate_argnums of jax.jit), and leave XLA_PYTHON_CLIENT_PREALLOCATE on.",
+        "Keep buffers and use them again: a pool (cudaMallocAsync with a release threshold, RMM).",
+    ))
+    .do_this(facts.framework.pick(
+        "Where the caching allocator asks again and again, its memory is full or fragmented: PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.9), a smaller batch. What the calls cost is in the finding on allocation.",
+        "Where the pool asks again and again, memory is full or fragmented: a smaller batch. What the calls cost is in the finding on allocation.",
+        "Where a pool asks again and again, its memory is full or fragmented. What the calls cost is in the finding on allocation.",
+    ))
+    .into()
 }
 
 /// What the driver was asked for, in bytes: below 0 is given back. Of a framework's allocator that
@@ -161,9 +145,7 @@ mod tests {
             });
         }
         // Twelve growths; before the first nothing had been given back.
-        let Verdict::Fires(found) = judge(&BufferReuse, &Facts::of(&timeline, 5)) else {
-            panic!("it must fire");
-        };
+        let found = judge(&RULE, &Facts::of(&timeline, 5)).found();
         assert_eq!(
             (&found.evidence[0].value, &found.evidence[1].value),
             (&Cell::from(12_u64), &Cell::from(11_u64))

@@ -8,11 +8,7 @@ use flopwatch_report::page::Unit;
 
 use crate::advice::facts::CopySizes;
 use crate::advice::wording::{count, share, time};
-use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
-
-/// Fires where copies from and to the host are not hidden behind kernels.
-#[derive(Debug)]
-pub(super) struct CopiesNotOverlapped;
+use crate::advice::{Area, Facts, FindingDraft, Rule, Threshold, Verdict};
 
 const SHARE: Threshold = Threshold::percent(
     "copies with the host beside which nothing computes, of the window",
@@ -26,77 +22,65 @@ const BOUND: Threshold = Threshold::percent(
     "ours: the larger part",
 );
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where copies from and to the host are not hidden behind kernels.
+pub(super) static RULE: Rule = Rule {
     id: "copies-not-overlapped",
     title: "Copies with the host are not overlapped",
     area: Area::Transfers,
     needs: &[&[Category::CudaMemcpyH2d, Category::CudaMemcpyD2h]],
     of_gpu_work: true,
     thresholds: &[SHARE, BOUND],
+    evaluate,
+    // In the second the copy runs beside the kernel.
+    #[cfg(test)]
+    captures: [|| scene(7), || scene(20)],
 };
 
-impl Rule for CopiesNotOverlapped {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let exposed = |gpu: &crate::advice::facts::GpuFacts| {
+        let copies: Intervals = gpu
+            .work
+            .all()
+            .iter()
+            .filter(|work| is_copy(work))
+            .map(|work| work.time)
+            .collect();
+        copies.subtract(&gpu.compute).subtract(&gpu.communication).len_ns()
+    };
+    let exposed = facts.per_gpu(exposed);
+    let window = facts.window.len();
+    if !SHARE.reached(exposed, window) {
+        return Verdict::below(SHARE, exposed, window);
     }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let exposed = |gpu: &crate::advice::facts::GpuFacts| {
-            let copies: Intervals = gpu
-                .work
-                .all()
-                .iter()
-                .filter(|work| is_copy(work))
-                .map(|work| work.time)
-                .collect();
-            copies.subtract(&gpu.compute).subtract(&gpu.communication).len_ns()
-        };
-        let exposed = facts.per_gpu(exposed);
-        let window = facts.window.len();
-        if !SHARE.reached(exposed, window) {
-            return Verdict::below(SHARE, exposed, window);
-        }
-        let copies = || facts.work.all().iter().filter(|work| is_copy(work));
-        let moved = facts.moved(copies());
-        let total: Intervals = copies().map(|work| work.time).collect();
-        let compute = facts.per_gpu(|gpu| gpu.compute.len_ns());
-        let number = u64::try_from(copies().count()).unwrap_or(u64::MAX);
-        let told = format!(
-            "{} between host and GPU ({}) took {}; nothing computes beside {} of it ({} of the window)",
-            count(number, "copy", "copies"),
-            moved.text(),
-            time(total.len_ns()),
-            time(exposed),
-            share(exposed, window)
-        );
-        if BOUND.reached(exposed, window) && exposed > compute {
-            return bound_by_copies(facts, &told, (exposed, compute), moved);
-        }
-        let found = FindingDraft::new(format!("{told}."));
-        moved
-            .add_evidence(found)
-        .worth(exposed.min(compute), "the copies run beside kernels, of which there are enough")
-        .evidence("copies without computation beside them", exposed, Unit::Ns)
-        .at(facts.longest_work("longest copy", copies()))
-        .do_this(facts.framework.pick(
-            "Prefetch the next batch: pinned memory (pin_memory=True), .to(device, non_blocking=True), a stream of its own.",
-            "Prefetch the next batch: jax.device_put it while the current step runs; keep parameters and state on the device.",
-            "Copy the next piece while this one is computed: pinned memory, cudaMemcpyAsync, a stream of its own, two buffers.",
-        ))
-        .do_this("Keep on the GPU what is copied again and again; copy results rarely, asynchronously and into pinned memory.")
-        .into()
+    let copies = || facts.work.all().iter().filter(|work| is_copy(work));
+    let moved = facts.moved(copies());
+    let total: Intervals = copies().map(|work| work.time).collect();
+    let compute = facts.per_gpu(|gpu| gpu.compute.len_ns());
+    let number = u64::try_from(copies().count()).unwrap_or(u64::MAX);
+    let told = format!(
+        "{} between host and GPU ({}) took {}; nothing computes beside {} of it ({} of the window)",
+        count(number, "copy", "copies"),
+        moved.text(),
+        time(total.len_ns()),
+        time(exposed),
+        share(exposed, window)
+    );
+    if BOUND.reached(exposed, window) && exposed > compute {
+        return bound_by_copies(facts, &told, (exposed, compute), moved);
     }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        scene(7)
-    }
-
-    /// A capture whose copy runs beside the kernel.
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        scene(20)
-    }
+    let found = FindingDraft::new(format!("{told}."));
+    moved
+        .add_evidence(found)
+    .worth(exposed.min(compute), "the copies run beside kernels, of which there are enough")
+    .evidence("copies without computation beside them", exposed, Unit::Ns)
+    .at(facts.longest_work("longest copy", copies()))
+    .do_this(facts.framework.pick(
+        "Prefetch the next batch: pinned memory (pin_memory=True), .to(device, non_blocking=True), a stream of its own.",
+        "Prefetch the next batch: jax.device_put it while the current step runs; keep parameters and state on the device.",
+        "Copy the next piece while this one is computed: pinned memory, cudaMemcpyAsync, a stream of its own, two buffers.",
+    ))
+    .do_this("Keep on the GPU what is copied again and again; copy results rarely, asynchronously and into pinned memory.")
+    .into()
 }
 
 fn is_copy(work: &Work) -> bool {
@@ -171,9 +155,7 @@ mod tests {
         }
         let timeline = scene.build();
         let facts = Facts::of(&timeline, 5);
-        let Verdict::Fires(found) = CopiesNotOverlapped.evaluate(&facts) else {
-            panic!("it must fire");
-        };
+        let found = evaluate(&facts).found();
         let beginning = "The program is bound by copies from the host to the GPU: 9 copies";
         assert!(found.sentence.starts_with(beginning), "{}", found.sentence);
         // 90 us of kernels could hide 90 of 810 us of copies: copying less is what helps.

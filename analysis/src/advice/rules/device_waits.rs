@@ -7,12 +7,7 @@ use flopwatch_model::{Category, ratio};
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
-use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
-
-/// Fires where a device spends its operations' time in awaiting others (`copy-done`,
-/// `all-reduce-done`): what was begun early enough is done by then.
-#[derive(Debug)]
-pub(super) struct DeviceWaits;
+use crate::advice::{Area, Facts, FindingDraft, Rule, Severity, Threshold, Verdict};
 
 const SHARE: Threshold = Threshold::percent(
     "own time of operations that await others, of that of all operations of the devices",
@@ -23,77 +18,66 @@ const SHARE: Threshold = Threshold::percent(
 /// How a shape in the host's memory is written: XLA's memory space of the host is 5.
 const HOST_MEMORY: &str = "S(5)";
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where a device spends its operations' time in awaiting others (`copy-done`,
+/// `all-reduce-done`): what was begun early enough is done by then.
+pub(super) static RULE: Rule = Rule {
     id: "device-waits",
     title: "Operations wait for asynchronous copies or collectives",
     area: Area::Transfers,
     needs: &[&[Category::DeviceOp]],
     of_gpu_work: false,
     thresholds: &[SHARE],
+    evaluate,
+    #[cfg(test)]
+    captures: [|| scene(20), || scene(10)],
 };
 
-impl Rule for DeviceWaits {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let measured = HloTime::of(facts.timeline).operations;
+    let of_devices = |one: &&MeasuredOperation| one.device.is_some() && !one.is_asynchronous;
+    let own: Vec<&MeasuredOperation> = measured.iter().filter(of_devices).collect();
+    let all = sum(own.iter().copied());
+    let waits: Vec<&MeasuredOperation> = own.into_iter().filter(|one| awaits(&one.name)).collect();
+    let waiting = sum(waits.iter().copied());
+    if !SHARE.reached(waiting, all) {
+        return Verdict::Quiet;
     }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let measured = HloTime::of(facts.timeline).operations;
-        let of_devices = |one: &&MeasuredOperation| one.device.is_some() && !one.is_asynchronous;
-        let own: Vec<&MeasuredOperation> = measured.iter().filter(of_devices).collect();
-        let all = sum(own.iter().copied());
-        let waits: Vec<&MeasuredOperation> = own.into_iter().filter(|one| awaits(&one.name)).collect();
-        let waiting = sum(waits.iter().copied());
-        if !SHARE.reached(waiting, all) {
-            return Verdict::Quiet;
-        }
-        let with_host = names_of_host_memory(facts);
-        let of_host = sum(waits
-            .iter()
-            .copied()
-            .filter(|one| with_host.contains(one.name.as_str())));
-        let copies = if of_host > 0 {
-            format!(
-                ", {} of it for copies between the device and the host's memory",
-                time(of_host)
-            )
-        } else {
-            String::new()
-        };
-        let pieces = waits.iter().filter_map(|one| {
-            let (row, longest) = one.longest?;
-            Some((one.self_ns, format!("own time of {}", one.name), longest, row))
-        });
-        let found = FindingDraft::new(format!(
-            "Operations of the devices take {} of their own time, and {} of it ({}) they only wait for what other operations began{copies}.",
-            time(all),
-            time(waiting),
-            share(waiting, all)
-        ))
-        .severity(Severity::of_share(ratio(waiting, all).unwrap_or(0.0)))
-        .evidence("own time of operations", all, Unit::Ns)
-        .evidence("of it in operations that await others", waiting, Unit::Ns)
-        .evidence("of that for the host's memory", of_host, Unit::Ns)
-        .at(facts.largest(pieces, Unit::Ns));
-        let found = if of_host > waiting / 2 {
-            found.do_this("Offload less to the host: keep in the device's memory what is used soon again, save fewer values (policies of jax.checkpoint), use shorter types of numbers.")
-        } else {
-            found
-        };
+    let with_host = names_of_host_memory(facts);
+    let of_host = sum(waits
+        .iter()
+        .copied()
+        .filter(|one| with_host.contains(one.name.as_str())));
+    let copies = if of_host > 0 {
+        format!(
+            ", {} of it for copies between the device and the host's memory",
+            time(of_host)
+        )
+    } else {
+        String::new()
+    };
+    let pieces = waits.iter().filter_map(|one| {
+        let (row, longest) = one.longest?;
+        Some((one.self_ns, format!("own time of {}", one.name), longest, row))
+    });
+    let found = FindingDraft::new(format!(
+        "Operations of the devices take {} of their own time, and {} of it ({}) they only wait for what other operations began{copies}.",
+        time(all),
+        time(waiting),
+        share(waiting, all)
+    ))
+    .severity(Severity::of_share(ratio(waiting, all).unwrap_or(0.0)))
+    .evidence("own time of operations", all, Unit::Ns)
+    .evidence("of it in operations that await others", waiting, Unit::Ns)
+    .evidence("of that for the host's memory", of_host, Unit::Ns)
+    .at(facts.largest(pieces, Unit::Ns));
+    let found = if of_host > waiting / 2 {
+        found.do_this("Offload less to the host: keep in the device's memory what is used soon again, save fewer values (policies of jax.checkpoint), use shorter types of numbers.")
+    } else {
         found
-            .do_this("Begin earlier: more operations between a start and its done (analysis `hlo-graph` shows them), XLA's latency-hiding scheduler, scans that prefetch the next layer.")
-            .into()
-    }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        scene(20)
-    }
-
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        scene(10)
-    }
+    };
+    found
+        .do_this("Begin earlier: more operations between a start and its done (analysis `hlo-graph` shows them), XLA's latency-hiding scheduler, scans that prefetch the next layer.")
+        .into()
 }
 
 fn sum<'a>(operations: impl Iterator<Item = &'a MeasuredOperation>) -> u64 {
@@ -124,9 +108,7 @@ mod tests {
 
     #[test]
     fn copies_with_the_hosts_memory_are_told_apart() {
-        let Verdict::Fires(found) = DeviceWaits.evaluate(&Facts::of(&scene(300), 5)) else {
-            panic!("it must fire");
-        };
+        let found = evaluate(&Facts::of(&scene(300), 5)).found();
         assert_eq!(found.severity, Some(Severity::High));
         let told =
             "300.00 µs of it (75.0 %) they only wait for what other operations began, 300.00 µs of it for copies";

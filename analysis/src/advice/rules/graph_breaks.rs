@@ -6,12 +6,7 @@ use flopwatch_measures::interval::Intervals;
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{count, share, time};
-use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
-
-/// Fires where runs of what torch.compile made lie inside each other, and what ran between their
-/// graphs takes time.
-#[derive(Debug)]
-pub(super) struct GraphBreaks;
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, Severity, Threshold, Verdict};
 
 const SHARE: Threshold = Threshold::percent(
     "time between graphs, without compilation, of the window",
@@ -19,88 +14,77 @@ const SHARE: Threshold = Threshold::percent(
     "ours: each break ends what can be fused and brings the host back",
 );
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where runs of what torch.compile made lie inside each other, and what ran between their
+/// graphs takes time.
+pub(super) static RULE: Rule = Rule {
     id: "graph-breaks",
     title: "Compiled code is left at graph breaks",
     area: Area::Compilation,
     needs: &[&COMPILED_CATEGORIES],
     of_gpu_work: true,
     thresholds: &[SHARE],
+    evaluate,
+    #[cfg(test)]
+    captures: [|| scene(true), || scene(false)],
 };
 
-impl Rule for GraphBreaks {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let threads = Threads::of(facts.timeline);
+    let compiled = CompileActivity::of(facts.timeline, &threads);
+    let breaks = compiled.graph_breaks(facts.timeline, &threads, 0);
+    let between: u64 = breaks.iter().map(|one| one.between_ns).sum();
+    let window = facts.window.len();
+    if !SHARE.reached(between, window) {
+        return Verdict::Quiet;
     }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let threads = Threads::of(facts.timeline);
-        let compiled = CompileActivity::of(facts.timeline, &threads);
-        let breaks = compiled.graph_breaks(facts.timeline, &threads, 0);
-        let between: u64 = breaks.iter().map(|one| one.between_ns).sum();
-        let window = facts.window.len();
-        if !SHARE.reached(between, window) {
-            return Verdict::Quiet;
+    let runs: u64 = breaks.iter().map(|one| one.runs).sum();
+    // Idle time of GPUs while a run that was left holds the thread, without compilation.
+    let left = compiled.runs().iter().filter(|run| run.outer.is_some());
+    let left = left.filter_map(|run| compiled.runs().get(run.outer?));
+    let times: Intervals = left.map(|run| run.mark.time).collect();
+    let compiling = compiled.compiling().flat_map(|(_, union)| union.as_slice());
+    let compiling: Intervals = compiling.copied().collect();
+    let held = times.subtract(&compiling);
+    let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&held).len_ns()).min(between);
+    let mut found = FindingDraft::new(format!(
+        "The program leaves compiled code at {} and goes on in another graph, {} in the capture; {} pass between the graphs ({} of the window).",
+        count(u64::try_from(breaks.len()).unwrap_or(u64::MAX), "place", "places"),
+        count(runs, "time", "times"),
+        time(between),
+        share(between, window)
+    ))
+    .severity(Severity::Medium)
+    .confidence(Confidence::High)
+    .evidence("between graphs", between, Unit::Ns);
+    if idle > 0 {
+        found = found.worth(
+            idle,
+            "the graphs are one, and the GPU need not wait for what ran between them",
+        );
+    }
+    let rows = breaks.iter().take(facts.rows).map(|one| {
+        let seen = if one.seen.is_empty() {
+            one.reason.label()
+        } else {
+            &one.seen
+        };
+        Evidence {
+            what: seen.to_owned(),
+            value: Cell::from(one.between_ns),
+            unit: Unit::Ns,
+            place: Some(one.place),
         }
-        let runs: u64 = breaks.iter().map(|one| one.runs).sum();
-        // Idle time of GPUs while a run that was left holds the thread, without compilation.
-        let left = compiled.runs().iter().filter(|run| run.outer.is_some());
-        let left = left.filter_map(|run| compiled.runs().get(run.outer?));
-        let times: Intervals = left.map(|run| run.mark.time).collect();
-        let compiling = compiled.compiling().flat_map(|(_, union)| union.as_slice());
-        let compiling: Intervals = compiling.copied().collect();
-        let held = times.subtract(&compiling);
-        let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&held).len_ns()).min(between);
-        let mut found = FindingDraft::new(format!(
-            "The program leaves compiled code at {} and goes on in another graph, {} in the capture; {} pass between the graphs ({} of the window).",
-            count(u64::try_from(breaks.len()).unwrap_or(u64::MAX), "place", "places"),
-            count(runs, "time", "times"),
-            time(between),
-            share(between, window)
-        ))
-        .severity(Severity::Medium)
-        .confidence(Confidence::High)
-        .evidence("between graphs", between, Unit::Ns);
-        if idle > 0 {
-            found = found.worth(
-                idle,
-                "the graphs are one, and the GPU need not wait for what ran between them",
-            );
-        }
-        let rows = breaks.iter().take(facts.rows).map(|one| {
-            let seen = if one.seen.is_empty() {
-                one.reason.label()
-            } else {
-                &one.seen
-            };
-            Evidence {
-                what: seen.to_owned(),
-                value: Cell::from(one.between_ns),
-                unit: Unit::Ns,
-                place: Some(one.place),
-            }
-        });
-        found = found.at(rows);
-        let mut reasons: Vec<_> = breaks.iter().map(|one| one.reason).collect();
-        reasons.sort_unstable();
-        reasons.dedup();
-        for reason in reasons {
-            found = found.do_this(reason.suggestion());
-        }
-        found
-            .do_this("torch.compile(fullgraph=True) fails at the first graph break and names it; see the analysis `torch-compile`.")
-            .into()
+    });
+    found = found.at(rows);
+    let mut reasons: Vec<_> = breaks.iter().map(|one| one.reason).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    for reason in reasons {
+        found = found.do_this(reason.suggestion());
     }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        scene(true)
-    }
-
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        scene(false)
-    }
+    found
+        .do_this("torch.compile(fullgraph=True) fails at the first graph break and names it; see the analysis `torch-compile`.")
+        .into()
 }
 
 /// Two graphs of a function with 20 us between, the second inside the first's run or behind it.
@@ -134,7 +118,7 @@ mod tests {
             let mut scene = broken(true);
             scene.kernel("late", (end - 10, 10));
             let timeline = scene.build();
-            let verdict = judge(&GraphBreaks, &Facts::of(&timeline, 5));
+            let verdict = judge(&RULE, &Facts::of(&timeline, 5));
             assert_eq!(matches!(verdict, Verdict::Fires(_)), fires, "{end}: {verdict:?}");
         }
     }
@@ -146,7 +130,7 @@ mod tests {
         scene.launch((2, 2), "add", (5, 5));
         scene.operator("aten::item", (12, 3));
         let timeline = scene.build();
-        let verdict = judge(&GraphBreaks, &Facts::of(&timeline, 5));
+        let verdict = judge(&RULE, &Facts::of(&timeline, 5));
         assert!(!matches!(verdict, Verdict::Fires(_)), "{verdict:?}");
     }
 }

@@ -9,84 +9,68 @@ use flopwatch_model::RowId;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{count, share, time};
-use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
-
-/// Fires where the idle time between the last work of an iteration and the first of the next adds
-/// up.
-#[derive(Debug)]
-pub(super) struct IdleBetweenIterations;
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, Threshold, Verdict};
 
 const SHARE: Threshold = Threshold::percent("idle time between iterations, of the window", 3, "ours");
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where the idle time between the last work of an iteration and the first of the next adds
+/// up.
+pub(super) static RULE: Rule = Rule {
     id: "idle-between-iterations",
     title: "The GPU is idle between iterations",
     area: Area::Iterations,
     needs: &[],
     of_gpu_work: true,
     thresholds: &[SHARE],
+    evaluate,
+    #[cfg(test)]
+    captures: [|| scene(80), || scene(99)],
 };
 
-impl Rule for IdleBetweenIterations {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    if facts.main_loop().len() < 2 {
+        let reason = facts
+            .iterations
+            .not_found
+            .as_ref()
+            .map(|lacking| lacking.reason.clone());
+        return Verdict::abstain(reason.unwrap_or_else(|| "the capture holds a single iteration".to_owned()));
     }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        if facts.main_loop().len() < 2 {
-            let reason = facts
-                .iterations
-                .not_found
-                .as_ref()
-                .map(|lacking| lacking.reason.clone());
-            return Verdict::abstain(reason.unwrap_or_else(|| "the capture holds a single iteration".to_owned()));
-        }
-        let gaps = between(facts);
-        let idle = facts.shared(gaps.iter().map(|(gap, _)| gap.len()).sum());
-        let window = facts.window.len();
-        if !SHARE.reached(idle, window) {
-            return Verdict::below(SHARE, idle, window);
-        }
-        let unit = facts.iterations.unit();
-        FindingDraft::new(format!(
-            "The GPU is idle for {} where one {} ends and the next begins ({} of the window), in {} of up to {}.",
-            time(idle),
-            unit.one,
-            share(idle, window),
-            count(u64::try_from(gaps.len()).unwrap_or(u64::MAX), "gap", "gaps"),
-            time(gaps.iter().map(|(gap, _)| gap.len()).max().unwrap_or(0))
-        ))
-        .titled(format!("The GPU is idle between {}", unit.many))
-        .worth(
-            idle,
-            format!("the next {} is launched before the last one ends on the GPU", unit.one),
-        )
-        .confidence(Confidence::Medium)
-        .on(&facts.iterations)
-        .evidence(format!("idle between {}", unit.many), idle, Unit::Ns)
-        .at(facts.longest(&format!("idle between {}", unit.many), gaps))
-        .do_this(facts.framework.pick(
-            "Look at what the host does there: the next batch, loss.item() for the log, the learning-rate scheduler, zero_grad, checkpoints.",
-            "Look at what the host does there: the next batch, float(loss) for the log, checkpoints, functions that are not jitted.",
-            "Look at what the host does there: input and output, checks of convergence, exchange with other processes.",
-        ))
-        .do_this(facts.framework.pick(
-            "Log a step late (from a tensor copied without waiting), prefetch the batch, and do not synchronize at the end of the step.",
-            "Log a step late (copy_to_host_async()), prefetch the batch, and do not block_until_ready() at the end of the step.",
-            "Check results one round late, read ahead, and do not synchronize at the end of the round.",
-        ))
-        .into()
+    let gaps = between(facts);
+    let idle = facts.shared(gaps.iter().map(|(gap, _)| gap.len()).sum());
+    let window = facts.window.len();
+    if !SHARE.reached(idle, window) {
+        return Verdict::below(SHARE, idle, window);
     }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        scene(80)
-    }
-
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        scene(99)
-    }
+    let unit = facts.iterations.unit();
+    FindingDraft::new(format!(
+        "The GPU is idle for {} where one {} ends and the next begins ({} of the window), in {} of up to {}.",
+        time(idle),
+        unit.one,
+        share(idle, window),
+        count(u64::try_from(gaps.len()).unwrap_or(u64::MAX), "gap", "gaps"),
+        time(gaps.iter().map(|(gap, _)| gap.len()).max().unwrap_or(0))
+    ))
+    .titled(format!("The GPU is idle between {}", unit.many))
+    .worth(
+        idle,
+        format!("the next {} is launched before the last one ends on the GPU", unit.one),
+    )
+    .confidence(Confidence::Medium)
+    .on(&facts.iterations)
+    .evidence(format!("idle between {}", unit.many), idle, Unit::Ns)
+    .at(facts.longest(&format!("idle between {}", unit.many), gaps))
+    .do_this(facts.framework.pick(
+        "Look at what the host does there: the next batch, loss.item() for the log, the learning-rate scheduler, zero_grad, checkpoints.",
+        "Look at what the host does there: the next batch, float(loss) for the log, checkpoints, functions that are not jitted.",
+        "Look at what the host does there: input and output, checks of convergence, exchange with other processes.",
+    ))
+    .do_this(facts.framework.pick(
+        "Log a step late (from a tensor copied without waiting), prefetch the batch, and do not synchronize at the end of the step.",
+        "Log a step late (copy_to_host_async()), prefetch the batch, and do not block_until_ready() at the end of the step.",
+        "Check results one round late, read ahead, and do not synchronize at the end of the round.",
+    ))
+    .into()
 }
 
 /// The gaps of each GPU whose work before and behind is of different iterations.
@@ -129,9 +113,7 @@ mod tests {
     #[test]
     fn steps_that_the_profiler_marked_are_called_steps() {
         let timeline = scene(80);
-        let Verdict::Fires(found) = IdleBetweenIterations.evaluate(&Facts::of(&timeline, 5)) else {
-            panic!("it must fire");
-        };
+        let found = evaluate(&Facts::of(&timeline, 5)).found();
         assert!(found.sentence.contains("where one step ends"), "{}", found.sentence);
         assert_eq!(found.title.as_deref(), Some("The GPU is idle between steps"));
     }

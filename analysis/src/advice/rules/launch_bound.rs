@@ -8,13 +8,8 @@ use flopwatch_report::page::{Unit, figure};
 
 use crate::advice::facts::IdleOwner;
 use crate::advice::wording::{share, time};
-use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, Threshold, Verdict};
 use crate::analyses::idle::IdleCause;
-
-/// Fires where the GPU is often idle, mostly because the next launch has not come, and launches do
-/// not queue.
-#[derive(Debug)]
-pub(super) struct LaunchBound;
 
 const IDLE: Threshold = Threshold::percent("idle share of the window", 10, "as of the rule gpu-idle");
 const HOST_WAIT: Threshold = Threshold::percent(
@@ -33,99 +28,91 @@ const QUEUE: Threshold = Threshold::ns(
     "nsys cuda_kern_exec_sum: no queue time suggests an idle GPU; 10 us is the usual latency of a launch",
 );
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where the GPU is often idle, mostly because the next launch has not come, and launches do
+/// not queue.
+pub(super) static RULE: Rule = Rule {
     id: "launch-bound",
     title: "The host launches too slowly",
     area: Area::Host,
     needs: &[&[Category::CudaKernel, Category::CudaGraph], &[Category::CudaApi]],
     of_gpu_work: true,
     thresholds: &[IDLE, HOST_WAIT, LAUNCHES, QUEUE],
+    evaluate,
+    // The second is idle for as long, but every kernel was launched long before.
+    #[cfg(test)]
+    captures: [|| scene(100, 100, 8), || scene(100, 5, 600)],
 };
 
-impl Rule for LaunchBound {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let idle = facts.per_gpu(|gpu| gpu.idle.len_ns());
+    if facts.work_calls.known() == 0 {
+        return Verdict::abstain("no piece of GPU work has a launch in the capture");
     }
+    let window = facts.window.len();
+    if !IDLE.reached(idle, window) {
+        return Verdict::Quiet;
+    }
+    let delays = facts.joined().launches;
+    // A graph's GPU operations share a call, and count once.
+    let firsts = delays.iter().filter(|launch| launch.is_first);
+    let delay = firsts.map(Launch::delay_ns).collect::<Spread>();
+    let queue = delay.median_ns;
+    if queue > approximate(QUEUE.value.into()) || delay.count < LAUNCHES.value {
+        return Verdict::Quiet;
+    }
+    let own = facts.shared(facts.idle_parts.total_ns(IdleOwner::Launch));
+    if !HOST_WAIT.reached(own, idle) {
+        return Verdict::Quiet;
+    }
+    let delay = if queue > 0.0 {
+        format!(
+            "half of all launches returned no more than {} before their work began",
+            figure::number(queue, Unit::Ns)
+        )
+    } else {
+        "half of all work began before the call that launched it returned".to_owned()
+    };
+    let causes = facts.idle_parts.activities_of_owner(IdleOwner::Launch);
+    let host_wait = facts.gap_time(facts.gaps().filter(|gap| gap.class == IdleClass::HostWait));
+    let found = FindingDraft::new(format!(
+        "The GPU waits for launches: for {} of its {} of idle time ({}) the next work had not been launched, and nothing that was recorded held the launching thread: \
+         no wait, allocation, copy or loading; {delay}.",
+        time(own),
+        time(idle),
+        share(own, idle),
+    ))
+    .worth(own, "work is launched ahead of the GPU, as CUDA graphs or fewer, larger kernels allow")
+    .confidence(if unrecorded(&causes) { Confidence::Medium } else { Confidence::High })
+    .evidence("idle time that waited for a launch", host_wait, Unit::Ns)
+    .evidence("of it without another cause", own, Unit::Ns);
+    let finding = causes.iter().take(facts.rows).fold(found, |found, cause| {
+        let what = format!("of that the launching thread: {}", cause.activity.label());
+        found.evidence(what, facts.shared(cause.idle_ns), Unit::Ns)
+    });
+    finding.evidence("median time between launch and start", queue, Unit::Ns)
+    .at(facts.longest_gaps(&facts.idle_parts.gaps_of(IdleOwner::Launch)))
+    .do_this(facts.framework.pick(
+        "Launch less often: torch.compile (mode=\"reduce-overhead\"), CUDA graphs, fused optimizers (fused=True), larger batches.",
+        "Launch less often: one jax.jit around the whole step, jax.lax.scan over several steps, command buffers (on unless XLA_FLAGS sets --xla_gpu_enable_command_buffer to nothing), larger batches.",
+        "Launch less often: CUDA graphs, fused kernels, more work per kernel.",
+    ))
+    .do_this(facts.framework.pick(
+        "Take work off the launching thread: Python, logging, .item(), checks of shapes; see the operators around the gaps.",
+        "Take work off the launching thread: Python between two jitted calls, logging, conversions of results.",
+        "Take work off the launching thread: what it computes between launches can run on another thread or beforehand.",
+    ))
+    .into()
+}
 
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let idle = facts.per_gpu(|gpu| gpu.idle.len_ns());
-        if facts.work_calls.known() == 0 {
-            return Verdict::abstain("no piece of GPU work has a launch in the capture");
-        }
-        let window = facts.window.len();
-        if !IDLE.reached(idle, window) {
-            return Verdict::Quiet;
-        }
-        let delays = facts.joined().launches;
-        // A graph's GPU operations share a call, and count once.
-        let firsts = delays.iter().filter(|launch| launch.is_first);
-        let delay = firsts.map(Launch::delay_ns).collect::<Spread>();
-        let queue = delay.median_ns;
-        if queue > approximate(QUEUE.value.into()) || delay.count < LAUNCHES.value {
-            return Verdict::Quiet;
-        }
-        let own = facts.shared(facts.idle_parts.total_ns(IdleOwner::Launch));
-        if !HOST_WAIT.reached(own, idle) {
-            return Verdict::Quiet;
-        }
-        let delay = if queue > 0.0 {
-            format!(
-                "half of all launches returned no more than {} before their work began",
-                figure::number(queue, Unit::Ns)
-            )
-        } else {
-            "half of all work began before the call that launched it returned".to_owned()
-        };
-        let causes = facts.idle_parts.activities_of_owner(IdleOwner::Launch);
-        let host_wait = facts.gap_time(facts.gaps().filter(|gap| gap.class == IdleClass::HostWait));
-        let found = FindingDraft::new(format!(
-            "The GPU waits for launches: for {} of its {} of idle time ({}) the next work had not been launched, and nothing that was recorded held the launching thread: \
-             no wait, allocation, copy or loading; {delay}.",
-            time(own),
-            time(idle),
-            share(own, idle),
-        ))
-        .worth(own, "work is launched ahead of the GPU, as CUDA graphs or fewer, larger kernels allow")
-        .confidence(if unrecorded(&causes) { Confidence::Medium } else { Confidence::High })
-        .evidence("idle time that waited for a launch", host_wait, Unit::Ns)
-        .evidence("of it without another cause", own, Unit::Ns);
-        let finding = causes.iter().take(facts.rows).fold(found, |found, cause| {
-            let what = format!("of that the launching thread: {}", cause.activity.label());
-            found.evidence(what, facts.shared(cause.idle_ns), Unit::Ns)
-        });
-        finding.evidence("median time between launch and start", queue, Unit::Ns)
-        .at(facts.longest_gaps(&facts.idle_parts.gaps_of(IdleOwner::Launch)))
-        .do_this(facts.framework.pick(
-            "Launch less often: torch.compile (mode=\"reduce-overhead\"), CUDA graphs, fused optimizers (fused=True), larger batches.",
-            "Launch less often: one jax.jit around the whole step, jax.lax.scan over several steps, command buffers (on unless XLA_FLAGS sets --xla_gpu_enable_command_buffer to nothing), larger batches.",
-            "Launch less often: CUDA graphs, fused kernels, more work per kernel.",
-        ))
-        .do_this(facts.framework.pick(
-            "Take work off the launching thread: Python, logging, .item(), checks of shapes; see the operators around the gaps.",
-            "Take work off the launching thread: Python between two jitted calls, logging, conversions of results.",
-            "Take work off the launching thread: what it computes between launches can run on another thread or beforehand.",
-        ))
-        .into()
+/// Launches that begin `every` us, each of a kernel of 20 us; the kernels begin every 100 us from
+/// `first` on.
+#[cfg(test)]
+fn scene(launches: u64, every: u64, first: u64) -> flopwatch_model::Timeline {
+    let mut scene = crate::advice::scene::Scene::new();
+    for at in 0..launches {
+        scene.launch((at * every, 5), "add", (at * 100 + first, 20));
     }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        let mut scene = crate::advice::scene::Scene::new();
-        for at in 0..100 {
-            scene.launch((at * 100, 5), "add", (at * 100 + 8, 20));
-        }
-        scene.build()
-    }
-
-    /// As much idle time, but every kernel was launched long before.
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        let mut scene = crate::advice::scene::Scene::new();
-        for at in 0..100 {
-            scene.launch((at * 5, 5), "add", (at * 100 + 600, 20));
-        }
-        scene.build()
-    }
+    scene.build()
 }
 
 /// Whether most of the waiting is of threads of which nothing was recorded: they may have computed,
@@ -152,7 +139,7 @@ mod tests {
             scene.launch((at * 100, 5), "add", (at * 100 + 8, 20));
             scene.on_thread(1, track, category, name, (at * 100 + 6, 93));
         }
-        judge(&LaunchBound, &Facts::of(&scene.build(), 5))
+        judge(&RULE, &Facts::of(&scene.build(), 5))
     }
 
     #[test]
@@ -179,10 +166,6 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_few_launches_is_not_told() {
-        let mut scene = crate::advice::scene::Scene::new();
-        for at in 0..99 {
-            scene.launch((at * 100, 5), "add", (at * 100 + 8, 20));
-        }
-        assert_eq!(judge(&LaunchBound, &Facts::of(&scene.build(), 5)), Verdict::Quiet);
+        assert_eq!(judge(&RULE, &Facts::of(&scene(99, 100, 8), 5)), Verdict::Quiet);
     }
 }

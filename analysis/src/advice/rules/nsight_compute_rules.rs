@@ -6,12 +6,8 @@ use flopwatch_model::{KernelProfile, RuleKind, RuleResult, Scope, count};
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{count as counted, short};
-use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, Severity, Threshold, Verdict};
 use crate::analyses::profiled_kernel::plain;
-
-/// Fires where a rule of Nsight Compute says how a launch could be faster, or warns.
-#[derive(Debug)]
-pub(super) struct NsightComputeRules;
 
 const SPEEDUP: Threshold = Threshold::percent(
     "speed-up that a rule of Nsight Compute estimates, from which on the severity is medium",
@@ -19,13 +15,20 @@ const SPEEDUP: Threshold = Threshold::percent(
     "as of findings with a gain: a tenth is much",
 );
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where a rule of Nsight Compute says how a launch could be faster, or warns.
+pub(super) static RULE: Rule = Rule {
     id: "nsight-compute-rules",
     title: "Nsight Compute's own rules say how kernels could be faster",
     area: Area::Kernels,
     needs: &[],
     of_gpu_work: false,
     thresholds: &[SPEEDUP],
+    evaluate,
+    #[cfg(test)]
+    captures: [
+        || tests::report(&[(RuleKind::Optimization, 25.0)]),
+        || tests::report(&[(RuleKind::Information, 0.0)]),
+    ],
 };
 
 /// Messages of one rule on all launches.
@@ -40,76 +43,60 @@ struct Messages<'a> {
     text: &'a str,
 }
 
-impl Rule for NsightComputeRules {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let profiles = &facts.timeline.capture.profiles;
+    if profiles.is_empty() {
+        return Verdict::abstain(
+            "the capture holds no launch that Nsight Compute measured; profile the longest kernels with ncu and open its report (.ncu-rep)",
+        );
     }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let profiles = &facts.timeline.capture.profiles;
-        if profiles.is_empty() {
-            return Verdict::abstain(
-                "the capture holds no launch that Nsight Compute measured; profile the longest kernels with ncu and open its report (.ncu-rep)",
-            );
-        }
-        if profiles.iter().all(|profile| profile.rules.is_empty()) {
-            return Verdict::abstain(
-                "the report holds no messages of rules; profile with `ncu --set full`, which applies them",
-            );
-        }
-        let told = || {
-            let rules = profiles
-                .iter()
-                .flat_map(|profile| profile.rules.iter().map(move |rule| (profile, rule)));
-            rules.filter(|(_, rule)| matches!(rule.kind, RuleKind::Optimization | RuleKind::Warning))
-        };
-        let of_kind = |kind: RuleKind| count(told().filter(|(_, rule)| rule.kind == kind).count());
-        let (optimizations, warnings) = (of_kind(RuleKind::Optimization), of_kind(RuleKind::Warning));
-        if optimizations + warnings == 0 {
-            return Verdict::Quiet;
-        }
-        let messages = by_rule(told());
-        let most = messages.first().map_or(0.0, |(_, first)| first.most_percent);
-        let rows = messages.iter().take(facts.rows).map(|(name, of)| Evidence {
-            what: format!(
-                "estimate of {name}{}, {} of {}",
-                if of.is_of_launch { "" } else { " (of what it looks at)" },
-                counted(of.launches, "launch", "launches"),
-                short(of.kernel)
-            ),
-            value: Cell::from((of.most_percent > 0.0).then_some(of.most_percent)),
-            unit: Unit::Percent,
-            place: None,
-        });
-        let found = FindingDraft::new(format!(
-            "The rules of Nsight Compute left {} and {} on {}. Words and estimates are NVIDIA's; each launch was replayed alone.",
-            counted(optimizations, "suggestion", "suggestions"),
-            counted(warnings, "warning", "warnings"),
-            counted(count(profiles.len()), "launch", "launches"),
-        ))
-        .severity(if most >= flopwatch_model::approximate(SPEEDUP.value.into()) {
-            Severity::Medium
-        } else {
-            Severity::Low
-        })
-        .confidence(Confidence::Medium)
-        .at(rows);
-        let actions = messages.iter().take(facts.rows);
-        let found = actions.fold(found, |found, (name, of)| {
-            found.do_this(format!("{name} ({}): {}", short(of.kernel), plain(of.text)))
-        });
-        found.into()
+    if profiles.iter().all(|profile| profile.rules.is_empty()) {
+        return Verdict::abstain(
+            "the report holds no messages of rules; profile with `ncu --set full`, which applies them",
+        );
     }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        tests::report(&[(RuleKind::Optimization, 25.0)])
+    let told = || {
+        let rules = profiles
+            .iter()
+            .flat_map(|profile| profile.rules.iter().map(move |rule| (profile, rule)));
+        rules.filter(|(_, rule)| matches!(rule.kind, RuleKind::Optimization | RuleKind::Warning))
+    };
+    let of_kind = |kind: RuleKind| count(told().filter(|(_, rule)| rule.kind == kind).count());
+    let (optimizations, warnings) = (of_kind(RuleKind::Optimization), of_kind(RuleKind::Warning));
+    if optimizations + warnings == 0 {
+        return Verdict::Quiet;
     }
-
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        tests::report(&[(RuleKind::Information, 0.0)])
-    }
+    let messages = by_rule(told());
+    let most = messages.first().map_or(0.0, |(_, first)| first.most_percent);
+    let rows = messages.iter().take(facts.rows).map(|(name, of)| Evidence {
+        what: format!(
+            "estimate of {name}{}, {} of {}",
+            if of.is_of_launch { "" } else { " (of what it looks at)" },
+            counted(of.launches, "launch", "launches"),
+            short(of.kernel)
+        ),
+        value: Cell::from((of.most_percent > 0.0).then_some(of.most_percent)),
+        unit: Unit::Percent,
+        place: None,
+    });
+    let found = FindingDraft::new(format!(
+        "The rules of Nsight Compute left {} and {} on {}. Words and estimates are NVIDIA's; each launch was replayed alone.",
+        counted(optimizations, "suggestion", "suggestions"),
+        counted(warnings, "warning", "warnings"),
+        counted(count(profiles.len()), "launch", "launches"),
+    ))
+    .severity(if most >= flopwatch_model::approximate(SPEEDUP.value.into()) {
+        Severity::Medium
+    } else {
+        Severity::Low
+    })
+    .confidence(Confidence::Medium)
+    .at(rows);
+    let actions = messages.iter().take(facts.rows);
+    let found = actions.fold(found, |found, (name, of)| {
+        found.do_this(format!("{name} ({}): {}", short(of.kernel), plain(of.text)))
+    });
+    found.into()
 }
 
 /// Messages by the name of their rule, those with the largest estimate for a whole launch first.
@@ -185,14 +172,9 @@ mod tests {
             (RuleKind::Warning, 0.0),
             (RuleKind::Information, 50.0),
         ]);
-        let Verdict::Fires(found) = NsightComputeRules.evaluate(&Facts::of(&timeline, 5)) else {
-            panic!("it must fire");
-        };
-        assert!(
-            found.sentence.contains("2 suggestions and 1 warning on 4 launches"),
-            "{}",
-            found.sentence
-        );
+        let found = evaluate(&Facts::of(&timeline, 5)).found();
+        let told = "2 suggestions and 1 warning on 4 launches";
+        assert!(found.sentence.contains(told), "{}", found.sentence);
         assert_eq!(found.evidence.len(), 1);
         assert_eq!(
             found.evidence[0].what,
@@ -210,7 +192,7 @@ mod tests {
     fn a_report_without_messages_says_how_to_get_them() {
         let mut timeline = report(&[(RuleKind::Warning, 0.0)]);
         timeline.capture.profiles[0].rules.clear();
-        let verdict = NsightComputeRules.evaluate(&Facts::of(&timeline, 5));
+        let verdict = evaluate(&Facts::of(&timeline, 5));
         assert!(
             matches!(&verdict, Verdict::Abstains(reason) if reason.contains("--set full")),
             "{verdict:?}"

@@ -4,12 +4,7 @@ use flopwatch_model::{Category, NameId};
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
-use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
-
-/// Fires where compute kernels have fewer blocks than the GPU has multiprocessors, and nothing else
-/// runs beside them.
-#[derive(Debug)]
-pub(super) struct SmallGrids;
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, Threshold, Verdict};
 
 const SHARE: Threshold = Threshold::percent(
     "time of multiprocessors without a block, of the window",
@@ -17,62 +12,51 @@ const SHARE: Threshold = Threshold::percent(
     "ours; ncu's rule calls such a grid too small",
 );
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where compute kernels have fewer blocks than the GPU has multiprocessors, and nothing else
+/// runs beside them.
+pub(super) static RULE: Rule = Rule {
     id: "small-grids",
     title: "Grids are smaller than the GPU",
     area: Area::Kernels,
     needs: &[&[Category::CudaKernel]],
     of_gpu_work: true,
     thresholds: &[SHARE],
+    evaluate,
+    #[cfg(test)]
+    captures: [|| scene(33), || scene(132)],
 };
 
-impl Rule for SmallGrids {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let grids = facts.grids();
+    if grids.known == 0 {
+        return Verdict::abstain(
+            "the source says no grids of kernels, or not how many multiprocessors the GPU has",
+        );
     }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let grids = facts.grids();
-        if grids.known == 0 {
-            return Verdict::abstain(
-                "the source says no grids of kernels, or not how many multiprocessors the GPU has",
-            );
-        }
-        let (unused, window) = (facts.shared(grids.all_unused_ns()), facts.window.len());
-        if !SHARE.reached(unused, window) {
-            return Verdict::Quiet;
-        }
-        let mut names: Vec<(NameId, u64)> = grids.unused_ns.into_iter().collect();
-        names.sort_by_key(|(_, unused)| std::cmp::Reverse(*unused));
-        let rows = names.into_iter().take(facts.rows).map(|(name, unused)| Evidence {
-            what: format!("share of the GPU without a block in {}", short(self::name(facts, name))),
-            value: Cell::from(unused),
-            unit: Unit::Ns,
-            place: None,
-        });
-        FindingDraft::new(format!(
-            "Kernels with fewer blocks than the GPU has multiprocessors ran alone; the idle multiprocessors make {} ({} of the window).",
-            time(unused),
-            share(unused, window)
-        ))
-        .worth(unused, "the same work is spread over all multiprocessors and scales with them: an upper bound")
-        .confidence(Confidence::Medium)
-        .evidence("idle part of the GPU", unused, Unit::Ns)
-        .at(rows)
-        .do_this("Use a larger batch, or a kernel that splits the reduction dimension (split-K, stream-K, flash-decoding).")
-        .do_this("Run independent small kernels on several streams side by side.")
-        .into()
+    let (unused, window) = (facts.shared(grids.all_unused_ns()), facts.window.len());
+    if !SHARE.reached(unused, window) {
+        return Verdict::Quiet;
     }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        scene(33)
-    }
-
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        scene(132)
-    }
+    let mut names: Vec<(NameId, u64)> = grids.unused_ns.into_iter().collect();
+    names.sort_by_key(|(_, unused)| std::cmp::Reverse(*unused));
+    let rows = names.into_iter().take(facts.rows).map(|(name, unused)| Evidence {
+        what: format!("share of the GPU without a block in {}", short(self::name(facts, name))),
+        value: Cell::from(unused),
+        unit: Unit::Ns,
+        place: None,
+    });
+    FindingDraft::new(format!(
+        "Kernels with fewer blocks than the GPU has multiprocessors ran alone; the idle multiprocessors make {} ({} of the window).",
+        time(unused),
+        share(unused, window)
+    ))
+    .worth(unused, "the same work is spread over all multiprocessors and scales with them: an upper bound")
+    .confidence(Confidence::Medium)
+    .evidence("idle part of the GPU", unused, Unit::Ns)
+    .at(rows)
+    .do_this("Use a larger batch, or a kernel that splits the reduction dimension (split-K, stream-K, flash-decoding).")
+    .do_this("Run independent small kernels on several streams side by side.")
+    .into()
 }
 
 fn name<'a>(facts: &Facts<'a>, id: NameId) -> &'a str {

@@ -7,12 +7,7 @@ use flopwatch_model::Category;
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
-use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
-
-/// Fires where kernels of matrix multiplication or convolution work in full precision on a GPU that
-/// has tensor cores.
-#[derive(Debug)]
-pub(super) struct TensorCores;
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, Threshold, Verdict};
 
 const SHARE: Threshold = Threshold::percent(
     "time of such kernels, of the window",
@@ -29,109 +24,101 @@ const CAPABILITY: Threshold = Threshold::count(
 /// data types).
 const AMPERE: (u32, u32) = (8, 0);
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where kernels of matrix multiplication or convolution work in full precision on a GPU that
+/// has tensor cores.
+pub(super) static RULE: Rule = Rule {
     id: "tensor-cores",
     title: "Tensor cores are not used",
     area: Area::Kernels,
     needs: &[&[Category::CudaKernel]],
     of_gpu_work: true,
     thresholds: &[SHARE, CAPABILITY],
+    evaluate,
+    #[cfg(test)]
+    captures: [
+        || scene("ampere_sgemm_128x64_nn", (8, 0)),
+        || scene("cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4", (8, 0)),
+    ],
 };
 
-impl Rule for TensorCores {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let Some(kernels) = facts.events(Category::CudaKernel) else {
+        return Verdict::Quiet;
+    };
+    let picked: Vec<bool> = kernels
+        .names
+        .iter()
+        .map(|name| MatrixKernel::avoids_tensor_cores(name))
+        .collect();
+    if !picked.contains(&true) {
+        return Verdict::Quiet;
     }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let Some(kernels) = facts.events(Category::CudaKernel) else {
-            return Verdict::Quiet;
-        };
-        let picked: Vec<bool> = kernels
-            .names
-            .iter()
-            .map(|name| MatrixKernel::avoids_tensor_cores(name))
-            .collect();
-        if !picked.contains(&true) {
-            return Verdict::Quiet;
+    let capabilities = facts
+        .timeline
+        .capture
+        .devices
+        .iter()
+        .filter_map(|device| device.compute_capability);
+    let capabilities: Vec<(u32, u32)> = capabilities.collect();
+    let (Some((major, _)), Some(least)) = (capabilities.iter().max(), capabilities.iter().min()) else {
+        return Verdict::abstain("the source does not say the GPU's compute capability");
+    };
+    if u64::from(*major) < CAPABILITY.value {
+        return Verdict::Quiet;
+    }
+    let mut totals = vec![0_u64; kernels.names.len()];
+    for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
+        if let Some(total) = totals.get_mut(name.index()) {
+            *total += length;
         }
-        let capabilities = facts
-            .timeline
-            .capture
-            .devices
-            .iter()
-            .filter_map(|device| device.compute_capability);
-        let capabilities: Vec<(u32, u32)> = capabilities.collect();
-        let (Some((major, _)), Some(least)) = (capabilities.iter().max(), capabilities.iter().min()) else {
-            return Verdict::abstain("the source does not say the GPU's compute capability");
-        };
-        if u64::from(*major) < CAPABILITY.value {
-            return Verdict::Quiet;
-        }
-        let mut totals = vec![0_u64; kernels.names.len()];
-        for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
-            if let Some(total) = totals.get_mut(name.index()) {
-                *total += length;
-            }
-        }
-        let chosen = totals.iter().zip(&kernels.names).zip(&picked);
-        let mut chosen: Vec<(u64, &String)> = chosen
-            .filter(|(_, picked)| **picked)
-            .map(|((total, name), _)| (*total, name))
-            .collect();
-        chosen.sort_by_key(|(total, _)| Reverse(*total));
-        let total = facts.shared(chosen.iter().map(|(total, _)| total).sum());
-        let window = facts.window.len();
-        if !SHARE.reached(total, window) {
-            return Verdict::Quiet;
-        }
-        let rows = chosen.iter().take(facts.rows).map(|(total, name)| Evidence {
-            what: format!("time of {}", short(name)),
-            value: Cell::from(*total),
-            unit: Unit::Ns,
-            place: None,
-        });
-        let found = FindingDraft::new(format!(
-            "Matrix multiplications in full precision take {} ({} of the window) on a GPU of compute capability {major}, which has tensor cores.",
-            time(total),
-            share(total, window)
+    }
+    let chosen = totals.iter().zip(&kernels.names).zip(&picked);
+    let mut chosen: Vec<(u64, &String)> = chosen
+        .filter(|(_, picked)| **picked)
+        .map(|((total, name), _)| (*total, name))
+        .collect();
+    chosen.sort_by_key(|(total, _)| Reverse(*total));
+    let total = facts.shared(chosen.iter().map(|(total, _)| total).sum());
+    let window = facts.window.len();
+    if !SHARE.reached(total, window) {
+        return Verdict::Quiet;
+    }
+    let rows = chosen.iter().take(facts.rows).map(|(total, name)| Evidence {
+        what: format!("time of {}", short(name)),
+        value: Cell::from(*total),
+        unit: Unit::Ns,
+        place: None,
+    });
+    let found = FindingDraft::new(format!(
+        "Matrix multiplications in full precision take {} ({} of the window) on a GPU of compute capability {major}, which has tensor cores.",
+        time(total),
+        share(total, window)
+    ))
+    .worth(total.min(window) / 2, "these kernels take half as long on tensor cores, which is careful: where they fit, a gain below 5x is low")
+    .confidence(Confidence::Medium)
+    .at(rows);
+    let advised = if *least < AMPERE {
+        found.do_this(facts.framework.pick(
+            "Train in mixed precision: torch.autocast with float16 and torch.amp.GradScaler. A GPU before compute capability 8.0 has no other short type for training.",
+            "Train in mixed precision: float16 with a scaled loss. A GPU before compute capability 8.0 has no other short type for training.",
+            "Multiply in float16 and add up in float32 (cublasGemmEx). A GPU before compute capability 8.0 has no other short type of this range.",
         ))
-        .worth(total.min(window) / 2, "these kernels take half as long on tensor cores, which is careful: where they fit, a gain below 5x is low")
-        .confidence(Confidence::Medium)
-        .at(rows);
-        let advised = if *least < AMPERE {
-            found.do_this(facts.framework.pick(
-                "Train in mixed precision: torch.autocast with float16 and torch.amp.GradScaler. A GPU before compute capability 8.0 has no other short type for training.",
-                "Train in mixed precision: float16 with a scaled loss. A GPU before compute capability 8.0 has no other short type for training.",
-                "Multiply in float16 and add up in float32 (cublasGemmEx). A GPU before compute capability 8.0 has no other short type of this range.",
+    } else {
+        found
+            .do_this(facts.framework.pick(
+                "Train in mixed precision: torch.autocast with bfloat16.",
+                "Train in mixed precision: bfloat16 parameters and activations.",
+                "Multiply in bfloat16 or float16 and add up in float32 (cublasGemmEx).",
             ))
-        } else {
-            found
-                .do_this(facts.framework.pick(
-                    "Train in mixed precision: torch.autocast with bfloat16.",
-                    "Train in mixed precision: bfloat16 parameters and activations.",
-                    "Multiply in bfloat16 or float16 and add up in float32 (cublasGemmEx).",
-                ))
-                .do_this(facts.framework.pick(
-                    "Where float32 must stay, allow TF32: torch.set_float32_matmul_precision(\"high\").",
-                    "Where float32 must stay, allow TF32: jax.default_matmul_precision(\"tensorfloat32\").",
-                    "Where float32 must stay, allow TF32: cublasSetMathMode with CUBLAS_TF32_TENSOR_OP_MATH.",
-                ))
-        };
-        advised
-            .do_this("Make dimensions multiples of 16, better of 128.")
-            .into()
-    }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        scene("ampere_sgemm_128x64_nn", (8, 0))
-    }
-
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        scene("cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4", (8, 0))
-    }
+            .do_this(facts.framework.pick(
+                "Where float32 must stay, allow TF32: torch.set_float32_matmul_precision(\"high\").",
+                "Where float32 must stay, allow TF32: jax.default_matmul_precision(\"tensorfloat32\").",
+                "Where float32 must stay, allow TF32: cublasSetMathMode with CUBLAS_TF32_TENSOR_OP_MATH.",
+            ))
+    };
+    advised
+        .do_this("Make dimensions multiples of 16, better of 128.")
+        .into()
 }
 
 #[cfg(test)]
@@ -148,10 +135,7 @@ mod tests {
     use super::*;
 
     fn actions(timeline: &flopwatch_model::Timeline) -> String {
-        match TensorCores.evaluate(&Facts::of(timeline, 5)) {
-            Verdict::Fires(found) => found.actions.join(" "),
-            verdict => panic!("{verdict:?}"),
-        }
+        evaluate(&Facts::of(timeline, 5)).found().actions.join(" ")
     }
 
     #[test]

@@ -8,97 +8,81 @@ use flopwatch_model::{Category, ColumnId, Events};
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, count, share, time};
-use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
-
-/// Fires where pages migrate during 1 % of the window or more.
-#[derive(Debug)]
-pub(super) struct UnifiedMemory;
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, Threshold, Verdict};
 
 const SHARE: Threshold = Threshold::percent("time in which pages migrate, of the window", 1, "ours");
 
-static ABOUT: RuleInfo = RuleInfo {
+/// Fires where pages migrate during 1 % of the window or more.
+pub(super) static RULE: Rule = Rule {
     id: "unified-memory",
     title: "Pages of unified memory migrate",
     area: Area::Transfers,
     needs: &[&[Category::CudaMigration]],
     of_gpu_work: true,
     thresholds: &[SHARE],
+    evaluate,
+    #[cfg(test)]
+    captures: [|| scene(100), || scene(10_000)],
 };
 
-impl Rule for UnifiedMemory {
-    fn about(&self) -> &'static RuleInfo {
-        &ABOUT
+fn evaluate(facts: &Facts<'_>) -> Verdict {
+    let Some(events) = facts.events(Category::CudaMigration) else {
+        return Verdict::Quiet;
+    };
+    let window = facts.window.len();
+    let [migrating, beside_work] = [false, true].map(|beside_work| {
+        facts.per_gpu(|gpu| {
+            let times = of_gpu(facts, events, gpu.gpu).clip(facts.window);
+            if beside_work {
+                times.intersect(&gpu.work.busy()).len_ns()
+            } else {
+                times.len_ns()
+            }
+        })
+    });
+    if !SHARE.reached(migrating, window) {
+        return Verdict::Quiet;
     }
-
-    fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let Some(events) = facts.events(Category::CudaMigration) else {
-            return Verdict::Quiet;
-        };
-        let window = facts.window.len();
-        let [migrating, beside_work] = [false, true].map(|beside_work| {
-            facts.per_gpu(|gpu| {
-                let times = of_gpu(facts, events, gpu.gpu).clip(facts.window);
-                if beside_work {
-                    times.intersect(&gpu.work.busy()).len_ns()
-                } else {
-                    times.len_ns()
-                }
-            })
-        });
-        if !SHARE.reached(migrating, window) {
-            return Verdict::Quiet;
-        }
-        let number = events.count();
-        let sizes = (0..events.len()).map(|at| events.number(ColumnId::Bytes, at));
-        let moved = sizes.collect::<MovedBytes>().known();
-        let size = moved.map_or_else(|| "an unknown number of bytes".to_owned(), bytes);
-        let idle = migrating.saturating_sub(beside_work);
-        let found = FindingDraft::new(format!(
-            "{} of unified memory ({size}) took {} ({} of the window): {} beside work of the GPU, which waits for its \
-             pages, and {} while it had none.",
-            count(number, "migration", "migrations"),
-            time(migrating),
-            share(migrating, window),
-            time(beside_work),
-            time(idle)
-        ))
-        .worth(migrating, "pages are where they are used before they are touched")
-        .confidence(Confidence::Medium)
-        .evidence("migrations", number, Unit::None);
-        let found = match moved {
-            Some(moved) => found.evidence("moved", moved, Unit::Bytes).evidence(
-                "mean size",
-                moved.checked_div(number).unwrap_or(0),
-                Unit::Bytes,
-            ),
-            None => found,
-        };
-        let pieces = events.row.iter().enumerate();
-        let pieces = pieces.map(|(at, row)| (Interval::of(events, at), *row));
-        found
-            .evidence("migrating beside work of the GPU", beside_work, Unit::Ns)
-            .evidence("migrating while the GPU had no work", idle, Unit::Ns)
-            .at(facts.longest("longest migration", pieces))
-            .do_this(
-                "Move data before it is used: cudaMemPrefetchAsync to the device ahead of the kernels, and back \
-                 before the host reads it.",
-            )
-            .do_this(
-                "Say how data is used (cudaMemAdvise: read mostly, preferred location), keep apart what host and \
-                 device touch, or allocate with cudaMalloc and copy in large pieces.",
-            )
-            .into()
-    }
-
-    #[cfg(test)]
-    fn fires(&self) -> flopwatch_model::Timeline {
-        scene(100)
-    }
-
-    #[cfg(test)]
-    fn quiet(&self) -> flopwatch_model::Timeline {
-        scene(10_000)
-    }
+    let number = events.count();
+    let sizes = (0..events.len()).map(|at| events.number(ColumnId::Bytes, at));
+    let moved = sizes.collect::<MovedBytes>().known();
+    let size = moved.map_or_else(|| "an unknown number of bytes".to_owned(), bytes);
+    let idle = migrating.saturating_sub(beside_work);
+    let found = FindingDraft::new(format!(
+        "{} of unified memory ({size}) took {} ({} of the window): {} beside work of the GPU, which waits for its \
+         pages, and {} while it had none.",
+        count(number, "migration", "migrations"),
+        time(migrating),
+        share(migrating, window),
+        time(beside_work),
+        time(idle)
+    ))
+    .worth(migrating, "pages are where they are used before they are touched")
+    .confidence(Confidence::Medium)
+    .evidence("migrations", number, Unit::None);
+    let found = match moved {
+        Some(moved) => found.evidence("moved", moved, Unit::Bytes).evidence(
+            "mean size",
+            moved.checked_div(number).unwrap_or(0),
+            Unit::Bytes,
+        ),
+        None => found,
+    };
+    let pieces = events.row.iter().enumerate();
+    let pieces = pieces.map(|(at, row)| (Interval::of(events, at), *row));
+    found
+        .evidence("migrating beside work of the GPU", beside_work, Unit::Ns)
+        .evidence("migrating while the GPU had no work", idle, Unit::Ns)
+        .at(facts.longest("longest migration", pieces))
+        .do_this(
+            "Move data before it is used: cudaMemPrefetchAsync to the device ahead of the kernels, and back \
+             before the host reads it.",
+        )
+        .do_this(
+            "Say how data is used (cudaMemAdvise: read mostly, preferred location), keep apart what host and \
+             device touch, or allocate with cudaMalloc and copy in large pieces.",
+        )
+        .into()
 }
 
 /// When pages of a GPU's process migrate from or to it.
@@ -146,8 +130,8 @@ mod tests {
         let facts = Facts::of(&timeline, 5);
         let fires = ALL
             .iter()
-            .filter(|rule| matches!(judge(**rule, &facts), Verdict::Fires(_)));
-        let ids: Vec<&str> = fires.map(|rule| rule.about().id).collect();
+            .filter(|rule| matches!(judge(rule, &facts), Verdict::Fires(_)));
+        let ids: Vec<&str> = fires.map(|rule| rule.id).collect();
         assert!(ids.contains(&"unified-memory"), "{ids:?}");
         assert!(
             !ids.contains(&"small-copies") && !ids.contains(&"launches-unmatched"),

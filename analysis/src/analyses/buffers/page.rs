@@ -23,9 +23,7 @@ pub(super) fn page(title: &str, about: &str, result: &BuffersResult) -> Page {
         ]);
         page.text("", reuse_in_words(first));
     }
-    if !result.pools.is_empty() {
-        page.table(pools(&result.pools));
-    }
+    page.table_unless_empty(pools(&result.pools));
     for pool in result.pools.iter().take(MAX_DETAILED_POOLS) {
         details(&mut page, pool);
     }
@@ -57,7 +55,7 @@ fn reuse_in_words(pool: &BufferPool) -> String {
     )
 }
 
-fn pools(all: &[BufferPool]) -> Table {
+fn pools(all: &[BufferPool]) -> impl Into<Table> {
     Table::of("Buffers by memory", all)
         .column("Memory", |pool| pool.memory.as_str())
         .column("Given out by", |pool| pool.allocator.words())
@@ -74,7 +72,6 @@ fn pools(all: &[BufferPool]) -> Table {
         .column("Reuse ratio", |pool| rounded(pool.reuse_ratio))
         .figure("Reuse saves", Unit::Bytes, |pool| pool.saved_bytes)
         .without_unknown()
-        .build()
 }
 
 fn class(of: &LifetimeClass) -> String {
@@ -106,23 +103,19 @@ fn details(page: &mut Page, pool: &BufferPool) {
         .column("Could use a buffer again", |size| size.reuses)
         .column("Reuse ratio", |size| rounded(Some(size.reuse_ratio))),
     );
-    if !pool.requesters.is_empty() {
-        page.table(requesters(pool));
-    }
+    page.table_unless_empty(requesters(pool));
     for (title, list) in [
         ("Longest lives", &pool.longest),
         ("Largest that were never taken back", &pool.largest_kept),
     ] {
-        if !list.is_empty() {
-            page.table(lives(
-                &format!("{title}, {}", pool.allocator.pool(&pool.memory, pool.process)),
-                list,
-            ));
-        }
+        page.table_unless_empty(lives(
+            &format!("{title}, {}", pool.allocator.pool(&pool.memory, pool.process)),
+            list,
+        ));
     }
 }
 
-fn requesters(pool: &BufferPool) -> Table {
+fn requesters(pool: &BufferPool) -> impl Into<Table> {
     let title = format!(
         "Who asked for memory of {}",
         pool.allocator.pool(&pool.memory, pool.process)
@@ -133,10 +126,9 @@ fn requesters(pool: &BufferPool) -> Table {
         .figure("Given out", Unit::Bytes, |one| one.allocated_bytes)
         .figure("Avg lifetime", Unit::Ns, |one| one.mean_lifetime_ns)
         .without_unknown()
-        .build()
 }
 
-fn lives(title: &str, list: &[BufferLife]) -> Table {
+fn lives(title: &str, list: &[BufferLife]) -> impl Into<Table> {
     Table::of(title, list)
         .figure("Bytes", Unit::Bytes, |one| one.bytes)
         .column("Who asked", |one| one.requester.shown())
@@ -144,5 +136,4 @@ fn lives(title: &str, list: &[BufferLife]) -> Table {
         .figure("Lifetime", Unit::Ns, |one| one.lifetime_ns)
         .at(|one| one.place)
         .without_unknown()
-        .build()
 }

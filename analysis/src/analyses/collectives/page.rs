@@ -25,7 +25,7 @@ pub(super) fn page(title: &str, about: &str, result: &CollectivesResult) -> Page
     page
 }
 
-fn rows(result: &CollectivesResult) -> Table {
+fn rows(result: &CollectivesResult) -> impl Into<Table> {
     Table::of("By operation and message size", &result.rows)
         .about(
             "A kernel's time holds its wait for other ranks, so that bandwidths are lower bounds. \
@@ -48,20 +48,18 @@ fn rows(result: &CollectivesResult) -> Table {
             row.best_bus_bytes_per_second
         })
         .figure("Hidden", Unit::Ratio, |row| row.hidden_ratio)
-        .build()
 }
 
-fn bars(result: &CollectivesResult) -> Bars {
+fn bars(result: &CollectivesResult) -> impl Into<Bars> {
     Bars::of("Communication per device", Unit::Ns, &result.devices, |device| {
         format!("GPU {}", device.device)
     })
     .series("exposed", |device| device.exposed_ns)
     .series("hidden by computation", |device| device.hidden_ns)
     .stacked()
-    .build()
 }
 
-fn devices(result: &CollectivesResult) -> Table {
+fn devices(result: &CollectivesResult) -> impl Into<Table> {
     Table::of("By device", &result.devices)
         .column("GPU", |device| device.device)
         .column("Collectives", |device| device.collectives)
@@ -69,15 +67,13 @@ fn devices(result: &CollectivesResult) -> Table {
         .figure("Exposed", Unit::Ns, |device| device.exposed_ns)
         .figure("Hidden", Unit::Ns, |device| device.hidden_ns)
         .figure("Hidden share", Unit::Ratio, |device| device.hidden_ratio)
-        .build()
 }
 
-fn outliers(result: &CollectivesResult) -> Table {
+fn outliers(result: &CollectivesResult) -> impl Into<Table> {
     let table = Table::of("Much longer than their like", &result.outliers).left_out(result.outliers_left_out);
     of_calls(table, |outlier| &outlier.call)
         .figure("Med of its like", Unit::Ns, |outlier| outlier.median_ns)
         .figure("Lost", Unit::Ns, |outlier| outlier.lost_ns)
-        .build()
 }
 
 fn longest(result: &CollectivesResult) -> Table {

@@ -44,9 +44,7 @@ pub(super) fn of(comparison: &Comparison) -> Page {
             &comparison.kernels,
         ));
     }
-    if !comparison.copies.is_empty() {
-        page.table(copies(comparison));
-    }
+    page.table_unless_empty(copies(comparison));
     if !comparison.ranges.is_empty() {
         page.table(differences(
             "Ranges and operators",
@@ -55,38 +53,33 @@ pub(super) fn of(comparison: &Comparison) -> Page {
         ));
         page.table(longest_calls("The longest calls of these ranges", &comparison.ranges));
     }
-    if !comparison.memory_diff.rows.is_empty() {
-        page.table(memory(comparison));
-    }
+    page.table_unless_empty(memory(comparison));
     page
 }
 
-fn comparability(comparison: &Comparison) -> Table {
+fn comparability(comparison: &Comparison) -> impl Into<Table> {
     Table::of("Whether they can be compared", &comparison.comparability.factors)
         .about("The score is the product of the factors.")
         .column("What", |factor| factor.name.as_str())
         .figure("Factor", Unit::Ratio, |factor| factor.ratio)
         .column("Found", |factor| factor.about.as_str())
-        .build()
 }
 
-fn gpu_time(comparison: &Comparison) -> Bars {
+fn gpu_time(comparison: &Comparison) -> impl Into<Bars> {
     let parts = comparison.gpu_time.iter().filter(|part| part.part != "window");
     Bars::of("Time of the GPUs", Unit::Ns, parts, |part| part.part.replace('_', " "))
         .series("Before", |part| part.before_ns)
         .series("After", |part| part.after_ns)
-        .build()
 }
 
-fn changes(title: &str, rows: &[TimeDifference]) -> Bars {
+fn changes(title: &str, rows: &[TimeDifference]) -> impl Into<Bars> {
     let rows = rows.iter().filter(|row| row.difference_ns != 0).take(MAX_BARS);
     Bars::of(title, Unit::Ns, rows, |row| row.name.clone())
         .series("More or fewer calls", |row| row.count_part_ns)
         .series("Longer or shorter calls", |row| row.duration_part_ns)
-        .build()
 }
 
-fn differences(title: &str, rows: &[TimeDifference], left_out: u64) -> Table {
+fn differences(title: &str, rows: &[TimeDifference], left_out: u64) -> impl Into<Table> {
     Table::of(title, rows)
         .left_out(left_out)
         .column("Name", |row| row.name.as_str())
@@ -102,11 +95,10 @@ fn differences(title: &str, rows: &[TimeDifference], left_out: u64) -> Table {
         .figure("Avg after", Unit::Ns, |row| row.after_mean_ns)
         .column("Matched by", |row| serde_name(&row.matched_by))
         .at(|row| row.after_place.or(row.before_place))
-        .build()
 }
 
 /// A place in each timeline for the rows that differ most.
-fn longest_calls(title: &str, rows: &[TimeDifference]) -> Table {
+fn longest_calls(title: &str, rows: &[TimeDifference]) -> impl Into<Table> {
     let calls = rows.iter().take(MAX_BARS).flat_map(|row| {
         let places = [("before", row.before_place), ("after", row.after_place)];
         let known = places
@@ -122,10 +114,9 @@ fn longest_calls(title: &str, rows: &[TimeDifference]) -> Table {
             place.end_ns.saturating_sub(place.start_ns)
         })
         .at(|(.., place)| place)
-        .build()
 }
 
-fn copies(comparison: &Comparison) -> Table {
+fn copies(comparison: &Comparison) -> impl Into<Table> {
     Table::of("Copies and memsets", &comparison.copies)
         .column("Direction", |row| label_of_name(&row.category))
         .figure("Difference", Unit::Ns, |row| row.difference_ns)
@@ -136,15 +127,13 @@ fn copies(comparison: &Comparison) -> Table {
         .figure("Bytes after", Unit::Bytes, |row| row.after_bytes)
         .column("Calls before", |row| row.before_calls)
         .column("Calls after", |row| row.after_calls)
-        .build()
 }
 
-fn memory(comparison: &Comparison) -> Table {
+fn memory(comparison: &Comparison) -> impl Into<Table> {
     Table::of("Peak of memory in use", &comparison.memory_diff.rows)
         .column("GPU", |row| row.device.as_str())
         .figure("Peak before", Unit::Bytes, |row| row.before_peak_bytes)
         .figure("Peak after", Unit::Bytes, |row| row.after_peak_bytes)
-        .build()
 }
 
 /// The word that stands for a value in JSON.

@@ -48,10 +48,7 @@ pub(super) struct Entry<'a> {
 impl<'a> Side<'a> {
     pub(super) fn of(timeline: &'a Timeline, input: u32, params: &CompareParams) -> Self {
         let work = GpuWork::of(timeline);
-        let options = IterationOptions {
-            by: params.by,
-            range: params.range.clone(),
-        };
+        let options = IterationOptions::new(params.by, &params.range);
         let found = iteration::of_work(timeline, &work, &options);
         let skip = usize::try_from(params.skip_iterations).unwrap_or(usize::MAX);
         let is_compared = |list: &[Iteration]| (0..list.len()).map(|position| position >= skip).collect::<Vec<bool>>();

@@ -12,13 +12,8 @@ fn program(lengths: &[u64], kernels: &[(&str, u64)]) -> Timeline {
     trace.device(gpu("H100"));
     let mut start = 0;
     for (number, length) in lengths.iter().enumerate() {
-        trace.event(
-            Category::Step,
-            thread,
-            &format!("ProfilerStep#{number}"),
-            start,
-            start + length,
-        );
+        let name = format!("ProfilerStep#{number}");
+        trace.event(Category::Step, thread, &name, start, start + length);
         let mut at = start;
         for (name, length) in kernels {
             trace.kernel(stream, name, at, at + length);
@@ -139,10 +134,8 @@ fn iterations_tell_a_change_from_noise() {
     assert_eq!(regression.iteration_unit.as_deref(), Some("step"));
     // All five after are longer than all five before: p = 2/252.
     assert!((regression.time.p_value.unwrap() - 2.0 / 252.0).abs() < 1e-12);
-    let (low, high) = (
-        regression.time.change_low_percent.unwrap(),
-        regression.time.change_high_percent.unwrap(),
-    );
+    let low = regression.time.change_low_percent.unwrap();
+    let high = regression.time.change_high_percent.unwrap();
     assert!(low <= 10.0 && 10.0 <= high && low > 9.0 && high < 11.0, "{low} {high}");
     assert_eq!(compared(&slower, &steady).verdict, ComparisonVerdict::ImprovementLikely);
     assert_eq!(compared(&steady, &steady).verdict, ComparisonVerdict::Neutral);
@@ -296,9 +289,7 @@ fn work_counts_for_the_iteration_that_launched_it() {
         trace.event(Category::Step, steps, "ProfilerStep#1", 100, 200);
         for start in starts {
             // It runs long after the iteration has ended.
-            let call = trace.call(thread, "cudaLaunchKernel", start, start + 5);
-            let kernel = trace.kernel(stream, "gemm", start + 500, start + 510);
-            trace.launched_by(kernel, call);
+            trace.launch_kernel((thread, start, start + 5), (stream, "gemm", start + 500, start + 510));
         }
         trace.build()
     };

@@ -7,6 +7,7 @@ use flopwatch_measures::significance::{change_of_median, mann_whitney, median};
 use flopwatch_model::{approximate, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use super::CompareParams;
 use super::comparability::Comparability;
@@ -20,7 +21,8 @@ const LEAST_TESTED: usize = 4;
 const SAME_WORK: f64 = 0.98;
 
 /// The verdict on a change of the compared time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
     /// The second capture is slower, by the threshold or more and by more than noise.
@@ -35,13 +37,8 @@ pub enum ComparisonVerdict {
 
 impl ComparisonVerdict {
     /// The verdict's name in JSON, as `regression_likely`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RegressionLikely => "regression_likely",
-            Self::ImprovementLikely => "improvement_likely",
-            Self::Neutral => "neutral",
-            Self::Inconclusive => "inconclusive",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 

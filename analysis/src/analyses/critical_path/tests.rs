@@ -1,7 +1,7 @@
 //! What bounds programs of which every part can be counted.
 
 use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Category, Track};
+use flopwatch_model::Track;
 
 use super::*;
 
@@ -38,9 +38,9 @@ fn a_stream_that_goes_on_behind_another_one_is_in_a_gap_and_no_work_of_the_proce
     let mut trace = Trace::new();
     let (near, far) = (trace.stream(1, 0, 7), trace.stream(1, 0, 9));
     let thread = trace.thread(1, 1, Track::CudaApi);
-    trace.launch((thread, 0, 1), Category::CudaKernel, (near, "gemm", 2, 20));
+    trace.launch_kernel((thread, 0, 1), (near, "gemm", 2, 20));
     trace.call(thread, "cudaStreamWaitEvent", 3, 4);
-    trace.launch((thread, 5, 6), Category::CudaKernel, (far, "softmax", 100, 110));
+    trace.launch_kernel((thread, 5, 6), (far, "softmax", 100, 110));
     let result = whole(&trace.build());
     assert_eq!(result.verdict, Some(PathVerdict::GapBound));
     let guesses = result.cautions.iter().filter(|caution| caution.contains("guessed"));

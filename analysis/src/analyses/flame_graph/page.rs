@@ -84,7 +84,7 @@ pub(crate) const fn unit(weight: FlameWeight) -> Unit {
 }
 
 /// The frames with most time, or samples, of their own.
-fn heaviest(output: &FlameGraph) -> Table {
+fn heaviest(output: &FlameGraph) -> impl Into<Table> {
     let unit = unit(output.weight);
     let title = match output.weight {
         FlameWeight::Gpu | FlameWeight::Cpu => "Frames with most time of their own",
@@ -120,5 +120,4 @@ fn heaviest(output: &FlameGraph) -> Table {
                 .first
                 .map(|(_, time)| TimelineLocation::new(time.start, time.end, None))
         })
-        .build()
 }

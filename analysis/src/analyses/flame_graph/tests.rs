@@ -11,16 +11,8 @@ fn timeline() -> Timeline {
     let (python, op) = (trace.thread(1, 10, Track::Python), trace.thread(1, 10, Track::CpuOp));
     trace.event(Category::PythonFunction, python, "a.py(3): f;g", 0, 90_000);
     trace.event(Category::CpuOp, op, "aten::mm", 20_000, 60_000);
-    trace.launch(
-        (api, 30_000, 40_000),
-        Category::CudaKernel,
-        (stream, "gemm", 100_000, 150_000),
-    );
-    trace.launch(
-        (api, 70_000, 80_000),
-        Category::CudaKernel,
-        (stream, "add", 150_000, 155_000),
-    );
+    trace.launch_kernel((api, 30_000, 40_000), (stream, "gemm", 100_000, 150_000));
+    trace.launch_kernel((api, 70_000, 80_000), (stream, "add", 150_000, 155_000));
     trace.build()
 }
 

@@ -36,9 +36,7 @@ pub(super) fn page(output: &HloGraph) -> Page {
             Tile::new("Fusions", count(output.fusions.len()) + output.fusions_left_out),
         ]);
         page.bars(opcodes(output));
-        if !output.fusions.is_empty() {
-            page.table(fusions(output));
-        }
+        page.table_unless_empty(fusions(output));
         page.table(computations(output));
         page.table(nodes(output));
     }
@@ -60,7 +58,7 @@ fn opcodes(output: &HloGraph) -> Bars {
     bars
 }
 
-fn fusions(output: &HloGraph) -> Table {
+fn fusions(output: &HloGraph) -> impl Into<Table> {
     let shown = output.fusions.get(..MAX_ROWS).unwrap_or(&output.fusions);
     Table::of("Fusions", shown)
         .about("Saved is what its instructions would read and write one by one, less what the fusion does.")
@@ -75,10 +73,9 @@ fn fusions(output: &HloGraph) -> Table {
         .column("Framework operation", |fusion| fusion.framework_op.as_str())
         .column("Source", |fusion| fusion.source.as_deref())
         .without_unknown()
-        .build()
 }
 
-fn computations(output: &HloGraph) -> Table {
+fn computations(output: &HloGraph) -> impl Into<Table> {
     let shown = output.computations.get(..MAX_ROWS).unwrap_or(&output.computations);
     Table::of("Computations", shown)
         .left_out(output.computations_left_out + count(output.computations.len() - shown.len()))
@@ -95,10 +92,9 @@ fn computations(output: &HloGraph) -> Table {
         .column("In", |computation| computation.caller.as_deref())
         .column("Depth", |computation| computation.depth)
         .column("Instructions", |computation| computation.instructions)
-        .build()
 }
 
-fn nodes(output: &HloGraph) -> Table {
+fn nodes(output: &HloGraph) -> impl Into<Table> {
     let shown = output.nodes.get(..MAX_ROWS).unwrap_or(&output.nodes);
     let takes = |at: u32| {
         let edges = output.edges.iter().filter(|edge| edge.to == at);
@@ -118,5 +114,4 @@ fn nodes(output: &HloGraph) -> Table {
         .column("Framework operation", |(_, node)| node.framework_op.as_str())
         .column("Source", |(_, node)| node.source.as_deref())
         .without_unknown()
-        .build()
 }

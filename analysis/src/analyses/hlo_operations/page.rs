@@ -15,9 +15,7 @@ pub(super) fn page(output: &HloOperations) -> Page {
         HloOperationsAnalysis::ABOUT,
         &output.not_captured,
     );
-    if !output.unmeasured.is_empty() {
-        page.table(unmeasured(output));
-    }
+    page.table_unless_empty(unmeasured(output));
     if output.rows.is_empty() {
         return page;
     }
@@ -28,9 +26,7 @@ pub(super) fn page(output: &HloOperations) -> Page {
     ]);
     page.bars(bars(output));
     page.table(operations(output));
-    if !output.kernels.is_empty() {
-        page.table(kernels(output));
-    }
+    page.table_unless_empty(kernels(output));
     page.text(
         "Where FLOP and bytes come from",
         "What the profiler states of an event goes first; what it does not state is counted from the program's instructions. FLOP of \
@@ -40,16 +36,15 @@ pub(super) fn page(output: &HloOperations) -> Page {
     page
 }
 
-fn bars(output: &HloOperations) -> Bars {
+fn bars(output: &HloOperations) -> impl Into<Bars> {
     let shown = output.rows.iter().filter(|row| !row.is_asynchronous).take(MAX_BARS);
     Bars::of("Operations that take longest", Unit::Ns, shown, |row| {
         row.operation.clone()
     })
     .series("own time", |row| row.self_ns)
-    .build()
 }
 
-fn operations(output: &HloOperations) -> Table {
+fn operations(output: &HloOperations) -> impl Into<Table> {
     Table::of("Operations", &output.rows)
         .about(
             "FLOP and bytes are of one run. An operation beside others has the time of others too, and no \
@@ -90,10 +85,9 @@ fn operations(output: &HloOperations) -> Table {
         .column("Program", |row| row.program.as_str())
         .at(|row| row.place)
         .without_unknown()
-        .build()
 }
 
-fn unmeasured(output: &HloOperations) -> Table {
+fn unmeasured(output: &HloOperations) -> impl Into<Table> {
     Table::of("Operations, by counted work; no time was measured", &output.unmeasured)
         .about(
             "FLOP and bytes are of one run, counted from the program's instructions. A loop has \
@@ -110,10 +104,9 @@ fn unmeasured(output: &HloOperations) -> Table {
         .column("Framework operation", |row| row.framework_op.as_str())
         .column("Program", |row| row.program.as_str())
         .without_unknown()
-        .build()
 }
 
-fn kernels(output: &HloOperations) -> Table {
+fn kernels(output: &HloOperations) -> impl Into<Table> {
     Table::of("Kernels of operations", &output.kernels)
         .left_out(output.kernels_left_out)
         .column("Kernel", |row| row.kernel.as_str())
@@ -125,5 +118,4 @@ fn kernels(output: &HloOperations) -> Table {
         .column("Framework operation", |row| row.framework_op.as_str())
         .column("Program", |row| row.program.as_str())
         .without_unknown()
-        .build()
 }

@@ -38,7 +38,7 @@ pub(super) fn page(title: &str, about: &str, result: &HostSyncResult) -> Page {
     page
 }
 
-fn longest(result: &HostSyncResult) -> Table {
+fn longest(result: &HostSyncResult) -> impl Into<Table> {
     Table::of("Longest waits", &result.longest)
         .left_out(result.longest_left_out)
         .column("Call", |call| call.name.as_str())
@@ -50,10 +50,9 @@ fn longest(result: &HostSyncResult) -> Table {
         .figure("GPU idle meanwhile", Unit::Ns, |call| call.gpu_idle_ns)
         .column("In", |call| call.held_by.as_str())
         .at(SyncCall::location)
-        .build()
 }
 
-fn rules(result: &HostSyncResult) -> Table {
+fn rules(result: &HostSyncResult) -> impl Into<Table> {
     Table::of("Rules of nsys analyze", &result.rules)
         .column("Rule", |rule| rule.rule.as_str())
         .column("Finds", |rule| rule.about.as_str())
@@ -61,5 +60,4 @@ fn rules(result: &HostSyncResult) -> Table {
         .figure("Total", Unit::Ns, |rule| rule.total_ns)
         .figure("Max", Unit::Ns, |rule| rule.rows.first().map(|row| row.duration_ns))
         .at(|rule| rule.rows.first().map(SyncRuleRow::location))
-        .build()
 }

@@ -64,11 +64,9 @@ fn a_wait_costs_the_hosts_time_and_what_the_gpu_idles_in_and_behind_it() {
 fn copies_wait_where_they_are_synchronous_or_of_pageable_memory() {
     use MemoryKind::{Device, Pageable, Pinned};
     let mut host = Host::new();
-    let (up, down, within) = (
-        Category::CudaMemcpyH2d,
-        Category::CudaMemcpyD2h,
-        Category::CudaMemcpyD2d,
-    );
+    let up = Category::CudaMemcpyH2d;
+    let down = Category::CudaMemcpyD2h;
+    let within = Category::CudaMemcpyD2d;
     host.copy("cudaMemcpyAsync_v3020", 0, up, [Pageable, Device], 100);
     host.copy("cudaMemcpyAsync_v3020", 100, up, [Pinned, Device], 100);
     host.copy("cudaMemcpy_v3020", 200, up, [Pageable, Device], 64_000);

@@ -23,7 +23,7 @@ pub(super) fn of(output: &IdleTime) -> Page {
     page
 }
 
-fn class_table(output: &IdleTime) -> Table {
+fn class_table(output: &IdleTime) -> impl Into<Table> {
     let classes = output.gpus.iter().flat_map(|gpu| {
         let classes = gpu.classes.iter().filter(|class| class.gaps > 0);
         classes.map(move |class| (gpu.gpu, class))
@@ -38,10 +38,9 @@ fn class_table(output: &IdleTime) -> Table {
         .column("Gaps", |(_, class)| class.gaps)
         .figure("Time", Unit::Ns, |(_, class)| class.idle_ns)
         .figure("Share of idle time", Unit::Ratio, |(_, class)| class.idle_ratio)
-        .build()
 }
 
-fn cause_table(output: &IdleTime) -> Table {
+fn cause_table(output: &IdleTime) -> impl Into<Table> {
     let causes = output.gpus.iter().flat_map(|gpu| {
         let causes = gpu.host_wait_causes.iter();
         causes.map(move |cause| (gpu.gpu, cause))
@@ -51,7 +50,6 @@ fn cause_table(output: &IdleTime) -> Table {
         .column("Launching thread", |(_, cause)| cause.activity.label())
         .figure("Time", Unit::Ns, |(_, cause)| cause.idle_ns)
         .figure("Share of host wait", Unit::Ratio, |(_, cause)| cause.host_wait_ratio)
-        .build()
 }
 
 /// A length for people, of the bounds of buckets alone.
@@ -63,7 +61,7 @@ fn bound(ns: u64) -> String {
     }
 }
 
-fn histogram(output: &IdleTime) -> Bars {
+fn histogram(output: &IdleTime) -> impl Into<Bars> {
     Bars::of("Idle time by length of gaps", Unit::Ns, &output.histogram, |bucket| {
         let gaps = bucket.gaps;
         match bucket.to_ns {
@@ -72,7 +70,6 @@ fn histogram(output: &IdleTime) -> Bars {
         }
     })
     .series("idle time", |bucket| bucket.idle_ns)
-    .build()
 }
 
 fn cause(gap: &IdleGap) -> String {
@@ -88,7 +85,7 @@ fn cause(gap: &IdleGap) -> String {
     parts.join(", ")
 }
 
-fn gap_table(output: &IdleTime) -> Table {
+fn gap_table(output: &IdleTime) -> impl Into<Table> {
     let names = |holders: &[super::GapHolder]| {
         let names: Vec<&str> = holders.iter().map(|holder| holder.name.as_str()).collect();
         names.join(", ")
@@ -105,7 +102,6 @@ fn gap_table(output: &IdleTime) -> Table {
         .column("Work before", |gap| gap.before.as_str())
         .column("Work behind", |gap| gap.after.as_str())
         .at(|gap| TimelineLocation::new(gap.start_ns, gap.end_ns, Some(gap.call_row.unwrap_or(gap.after_row))))
-        .build()
 }
 
 fn stream_table(output: &IdleTime) -> Table {

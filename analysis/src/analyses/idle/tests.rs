@@ -21,7 +21,7 @@ fn trace() -> Timeline {
         ("c", (165, 170), 210, 220),
         ("d", (171, 175), 300, 310),
     ] {
-        trace.launch((api, call.0, call.1), Category::CudaKernel, (stream, name, start, end));
+        trace.launch_kernel((api, call.0, call.1), (stream, name, start, end));
     }
     trace.build()
 }
@@ -127,7 +127,7 @@ proptest! {
             let stream = streams[usize::try_from(*stream).unwrap()];
             match call {
                 Some((call, took)) => {
-                    trace.launch((api, *call, call + took), Category::CudaKernel, (stream, "k", *start, start + length));
+                    trace.launch_kernel((api, *call, call + took), (stream, "k", *start, start + length));
                 }
                 None => {
                     trace.kernel(stream, "k", *start, start + length);

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{IterationRow, IterationsParams};
+use crate::cut::cut;
 
 /// The kernels, copies and memsets of an iteration, the longest in all first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -60,14 +61,13 @@ pub(super) fn of(
             let of_loop = rows.iter().filter(|other| other.row == row.row);
             let usual = super::median(of_loop.map(|other| other.time_ns));
             let mut kernels = kernels(timeline, work);
-            let left_out = kernels.len().saturating_sub(index(params.kernel_limit));
-            kernels.truncate(index(params.kernel_limit));
+            let left_out = cut(&mut kernels, params.kernel_limit);
             IterationDetail {
                 row: row.row,
                 number,
                 of_median_ratio: flopwatch_model::ratio(row.time_ns, usual).unwrap_or(0.0),
                 kernels,
-                left_out: super::count(left_out),
+                left_out,
             }
         })
         .collect()

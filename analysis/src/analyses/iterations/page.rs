@@ -32,9 +32,7 @@ pub(super) fn of(result: &IterationsResult) -> Page {
         page.bars(bars(result));
     }
     page.table(iterations(result));
-    if !result.bubbles.is_empty() {
-        page.table(bubbles(result));
-    }
+    page.table_unless_empty(bubbles(result));
     for detail in &result.details {
         page.table(
             Table::of(
@@ -80,7 +78,7 @@ fn provenance(result: &IterationsResult, source: IterationSource) -> String {
     text
 }
 
-fn bars(result: &IterationsResult) -> Bars {
+fn bars(result: &IterationsResult) -> impl Into<Bars> {
     let drawn = || result.rows.iter().take(MAX_BARS);
     Bars::of("GPU time of iterations", Unit::Ns, drawn(), |row| {
         if result.loops < 2 {
@@ -96,10 +94,9 @@ fn bars(result: &IterationsResult) -> Bars {
     .series("Exposed copies", |row| row.parts.exposed_memory_ns)
     .series("Idle", |row| row.parts.idle_ns)
     .stacked()
-    .build()
 }
 
-fn iterations(result: &IterationsResult) -> Table {
+fn iterations(result: &IterationsResult) -> impl Into<Table> {
     Table::of("Iterations", &result.rows)
         .left_out(result.left_out)
         .column("Number", |row| row.number)
@@ -123,10 +120,9 @@ fn iterations(result: &IterationsResult) -> Table {
             _ => "",
         })
         .at(|row| TimelineLocation::new(row.start_ns, row.end_ns, Some(row.row)))
-        .build()
 }
 
-fn bubbles(result: &IterationsResult) -> Table {
+fn bubbles(result: &IterationsResult) -> impl Into<Table> {
     Table::of("Pipeline bubbles", &result.bubbles)
         .about("A bubble is time inside an iteration in which a device does nothing while another one works.")
         .column("Machine", |of| of.machine)
@@ -136,5 +132,4 @@ fn bubbles(result: &IterationsResult) -> Table {
         .figure("Waiting for others", Unit::Ns, |of| of.bubble_ns)
         .figure("All idle", Unit::Ns, |of| of.all_idle_ns)
         .figure("Bubble", Unit::Ratio, |of| of.bubble_ratio)
-        .build()
 }

@@ -1,7 +1,7 @@
 //! Iterations whose figures can be counted.
 
 use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{ColumnId, Track};
+use flopwatch_model::Track;
 
 use super::*;
 
@@ -12,19 +12,10 @@ use super::*;
 fn steps() -> Timeline {
     let mut trace = Trace::new();
     let (near, far) = (trace.stream(1, 0, 7), trace.stream(1, 1, 7));
-    let (marks, api) = (
-        trace.thread(1, 10, Track::Annotation),
-        trace.thread(1, 10, Track::CudaApi),
-    );
+    let marks = trace.thread(1, 10, Track::Annotation);
+    let api = trace.thread(1, 10, Track::CudaApi);
     for (number, start, length) in [(5, 0, 400), (6, 400, 100), (7, 500, 100), (8, 600, 100)] {
-        let step = trace.event(
-            Category::Step,
-            marks,
-            &format!("ProfilerStep#{number}"),
-            start,
-            start + length,
-        );
-        trace.number(step, ColumnId::StepNumber, number);
+        trace.step(marks, number, start, start + length);
         let call = trace.call(api, "cudaGraphLaunch", start + 5, start + 10);
         for (category, name, stream, from, to) in [
             (Category::CudaKernel, "gemm", near, 20, 50),
@@ -97,13 +88,8 @@ fn an_iteration_that_takes_longer_than_its_like_is_an_outlier() {
     let marks = trace.thread(1, 10, Track::Annotation);
     let mut start = 0;
     for (number, length) in [100, 101, 99, 100, 160, 100].into_iter().enumerate() {
-        trace.event(
-            Category::Step,
-            marks,
-            &format!("ProfilerStep#{number}"),
-            start,
-            start + length,
-        );
+        let name = format!("ProfilerStep#{number}");
+        trace.event(Category::Step, marks, &name, start, start + length);
         start += length;
     }
     let result = IterationsResult::of(&trace.build(), &IterationsParams::default());

@@ -24,14 +24,10 @@ fn trace() -> Timeline {
         trace.event(Category::CpuOp, ops, "mm", start + 10, start + 30);
         for (at, name) in [(12, "gemm"), (40, "softmax"), (60, last)] {
             let call = (api, start + at, start + at + 5);
-            trace.launch(
-                call,
-                Category::CudaKernel,
-                (stream, name, start + at + 200, start + at + 210),
-            );
+            trace.launch_kernel(call, (stream, name, start + at + 200, start + at + 210));
         }
     }
-    trace.launch((api, 5000, 5001), Category::CudaKernel, (stream, "gemm", 5002, 5003));
+    trace.launch_kernel((api, 5000, 5001), (stream, "gemm", 5002, 5003));
     trace.build()
 }
 
@@ -58,7 +54,7 @@ fn calls_of_one_operator_that_are_numbered_are_its_occurrences() {
         for (at, kernel) in [(12, "count"), (40, "scan"), (60, "scatter")] {
             let call = (api, start + at, start + at + 5);
             let work = (stream, kernel, start + at + 200, start + at + 210);
-            trace.launch(call, Category::CudaKernel, work);
+            trace.launch_kernel(call, work);
         }
     }
     let found = LaunchPatterns::of(&trace.build(), &LaunchPatternsParams::default());
@@ -100,7 +96,7 @@ fn a_range_counts_what_is_launched_in_those_inside_it_too() {
             trace.event(Category::NvtxRange, ranges, "gemm", layer + 1, layer + 10);
             for (call, name) in [(layer + 2, "mm"), (layer + 20, "relu")] {
                 let call = (api, call, call + 2);
-                trace.launch(call, Category::CudaKernel, (stream, name, call.1 + 200, call.1 + 205));
+                trace.launch_kernel(call, (stream, name, call.1 + 200, call.1 + 205));
             }
         }
     }
@@ -129,7 +125,7 @@ fn a_range_that_is_the_whole_of_another_each_time_is_told_by_the_other() {
         }
         trace.event(Category::CpuOp, ops, "addmm", start + 2, start + 48);
         let work = (stream, "gemm", start + 60, start + 70);
-        trace.launch((api, start + 5, start + 6), Category::CudaKernel, work);
+        trace.launch_kernel((api, start + 5, start + 6), work);
     }
     let params = LaunchPatternsParams {
         min_length: 1,
@@ -164,7 +160,7 @@ proptest! {
         for (at, name) in &calls {
             // GPU operations begin in another order than their calls.
             let begin = 100 + at * 7 % 24;
-            trace.launch((api, *at, at + 1), Category::CudaKernel, (stream, ["k", "l"][*name], begin, begin + 1));
+            trace.launch_kernel((api, *at, at + 1), (stream, ["k", "l"][*name], begin, begin + 1));
         }
         let mut expected: BTreeMap<(&str, Vec<&str>), u64> = BTreeMap::new();
         for (start, end, name) in &ranges {

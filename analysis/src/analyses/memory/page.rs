@@ -23,9 +23,7 @@ pub(super) fn page(title: &str, about: &str, result: &MemoryResult) -> Page {
     for note in &result.notes {
         page.text("", note.as_str());
     }
-    if !result.pools.is_empty() {
-        page.table(pools(&result.pools));
-    }
+    page.table_unless_empty(pools(&result.pools));
     let highest = result.pools.first().map_or(0, |pool| pool.peak_bytes);
     let detailed = result.pools.iter().take(MAX_DETAILED_POOLS);
     for pool in detailed.filter(|pool| pool.peak_bytes.saturating_mul(MAX_PEAK_RATIO) >= highest) {
@@ -33,9 +31,7 @@ pub(super) fn page(title: &str, about: &str, result: &MemoryResult) -> Page {
         requesters(&mut page, pool);
         alive(&mut page, pool);
     }
-    if !result.series.is_empty() {
-        page.table(series(&result.series));
-    }
+    page.table_unless_empty(series(&result.series));
     // What never changes, such as how much memory there is, needs no chart.
     let changing = result.series.iter().filter(|one| one.min < one.max);
     for one in changing.take(MAX_DETAILED_POOLS) {
@@ -50,7 +46,7 @@ const MAX_PEAK_RATIO: u64 = 10_000;
 /// would be a line at zero.
 const MAX_RESERVED_RATIO: u64 = 4;
 
-fn pools(all: &[MemoryPool]) -> Table {
+fn pools(all: &[MemoryPool]) -> impl Into<Table> {
     Table::of("What allocators gave out", all)
         .column("Memory", |pool| pool.memory.as_str())
         .column("Given out by", |pool| pool.allocator.words())
@@ -64,7 +60,6 @@ fn pools(all: &[MemoryPool]) -> Table {
         .column("Allocations", |pool| pool.allocations)
         .column("Releases", |pool| pool.releases)
         .without_unknown()
-        .build()
 }
 
 fn amount(bytes: u64) -> f64 {
@@ -152,7 +147,7 @@ fn unit(series: &MemorySeries) -> Unit {
     }
 }
 
-fn series(all: &[MemorySeries]) -> Table {
+fn series(all: &[MemorySeries]) -> impl Into<Table> {
     let shown = |one: &MemorySeries, value: f64| flopwatch_report::page::figure::number(value, unit(one));
     // Units differ from row to row, so that figures are in words.
     Table::of("What was sampled", all)
@@ -164,7 +159,6 @@ fn series(all: &[MemorySeries]) -> Table {
         .column("Highest", |one| shown(one, one.max))
         .figure("At", Unit::Instant, |one| one.max_ns)
         .column("Last", |one| shown(one, one.last))
-        .build()
 }
 
 fn sampled(page: &mut Page, one: &MemorySeries) {

@@ -29,7 +29,7 @@ struct ShownStack<'a> {
 }
 
 /// Adds a column for each part of a stack.
-fn with_stack<'a, T: Copy>(table: TableBuilder<T>, shown: impl Fn(T) -> ShownStack<'a>) -> Table {
+fn with_stack<'a, T: Copy>(table: TableBuilder<T>, shown: impl Fn(T) -> ShownStack<'a>) -> impl Into<Table> {
     table
         .column("Device", |row| shown(row).device)
         .column("Kind", |row| shown(row).kind)
@@ -38,7 +38,6 @@ fn with_stack<'a, T: Copy>(table: TableBuilder<T>, shown: impl Fn(T) -> ShownSta
         })
         .column("Stack, the innermost frame first", |row| stack(shown(row).frames))
         .without_unknown()
-        .build()
 }
 
 /// The table of functions.

@@ -40,7 +40,7 @@ pub(super) fn of(result: &MfuResult) -> Page {
     page
 }
 
-fn iterations(result: &MfuResult) -> Table {
+fn iterations(result: &MfuResult) -> impl Into<Table> {
     Table::of("Iterations", &result.by_iteration)
         .left_out(result.iterations_left_out)
         .column("Number", |iteration| iteration.number)
@@ -52,10 +52,9 @@ fn iterations(result: &MfuResult) -> Table {
         })
         .figure("MFU", Unit::Ratio, |iteration| iteration.mfu_ratio)
         .at(|of| TimelineLocation::new(of.start_ns, of.end_ns, Some(of.row)))
-        .build()
 }
 
-fn operations(result: &MfuResult) -> Table {
+fn operations(result: &MfuResult) -> impl Into<Table> {
     Table::of("Operations that are counted", &result.rows)
         .left_out(result.left_out)
         .column("Operation", |row| row.name.as_str())
@@ -67,5 +66,4 @@ fn operations(result: &MfuResult) -> Table {
         .figure("Rate", Unit::FlopPerSecond, |row| row.flops_per_second)
         .figure("Of peak", Unit::Ratio, |row| row.peak_ratio)
         .at(|row| Some(TimelineLocation::new(row.start_ns?, row.end_ns?, row.row)))
-        .build()
 }

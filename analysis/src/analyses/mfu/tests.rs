@@ -1,5 +1,5 @@
-use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Device, KernelProfile, Metric, Track};
+use flopwatch_analysis_testing::{Trace, metrics};
+use flopwatch_model::{Device, KernelProfile, Track};
 
 use super::*;
 
@@ -236,22 +236,16 @@ fn calls_without_kernels_or_shapes_are_counted_and_not_guessed() {
 #[test]
 fn counters_of_a_launch_count_a_multiply_add_twice() {
     let mut timeline = Timeline::default();
-    let metric = |value: f64, unit: &str| Metric {
-        value: value.into(),
-        unit: unit.to_owned(),
-    };
-    let mut profile = KernelProfile {
+    timeline.capture.profiles = vec![KernelProfile {
         name: "saxpy".to_owned(),
+        metrics: metrics(&[
+            ("smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", 10.0, "inst"),
+            ("smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", 20.0, "inst"),
+            ("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", 35.0, "inst"),
+            ("gpu__time_duration.sum", 1.0, "us"),
+        ]),
         ..KernelProfile::default()
-    };
-    for (kind, value) in [("add", 10.0), ("mul", 20.0), ("fma", 35.0)] {
-        let name = format!("smsp__sass_thread_inst_executed_op_f{kind}_pred_on.sum");
-        profile.metrics.insert(name, metric(value, "inst"));
-    }
-    profile
-        .metrics
-        .insert("gpu__time_duration.sum".to_owned(), metric(1.0, "us"));
-    timeline.capture.profiles = vec![profile];
+    }];
     timeline.capture.devices = vec![slow_device()];
     let result = MfuResult::of(&timeline, &MfuParams::default());
     assert_eq!(

@@ -1,9 +1,9 @@
 //! Summaries by time of calls and of NVTX ranges.
 
 use flopwatch_model::{Category, ColumnId, Events, Needs, Timeline};
+use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 
-use super::gpu::missing_category;
 use super::parameters::NsysParams;
 use super::times::{Group, Grouping, Label, NsysTimes};
 use crate::definition::{Analysis, AnalysisError};
@@ -41,8 +41,8 @@ fn calls(timeline: &Timeline, category: Category, what: &str, params: &NsysParam
     if let Some(events) = timeline.capture.events.get(&category) {
         grouping.add_events(events, Group::named, |at| events.duration_ns.get(at).copied());
     }
-    let missing = missing_category(timeline, &[category], what);
-    NsysTimes::of(grouping, params.limit, missing.into_iter().collect())
+    let missing = NotCaptured::of_parts(&timeline.capture, &[(&[category], what)]);
+    NsysTimes::of(grouping, params.limit, missing)
 }
 
 fn ranges(timeline: &Timeline, by_style: bool, params: &NsysParams) -> NsysTimes {
@@ -70,8 +70,8 @@ fn ranges(timeline: &Timeline, by_style: bool, params: &NsysParams) -> NsysTimes
             }
         }
     }
-    let missing = missing_category(timeline, &[Category::NvtxRange], "NVTX ranges");
-    NsysTimes::of(grouping, params.limit, missing.into_iter().collect())
+    let missing = NotCaptured::of_parts(&timeline.capture, &[(&[Category::NvtxRange], "NVTX ranges")]);
+    NsysTimes::of(grouping, params.limit, missing)
 }
 
 impl Analysis for CudaApiSum {

@@ -24,6 +24,12 @@ pub(super) const MEMORY: &[Category] = &[
     Category::CudaMigration,
 ];
 
+/// What tables of all GPU work are made of.
+pub(super) const GPU_PARTS: &[(&[Category], &str)] = &[
+    (&[Category::CudaKernel], "kernels"),
+    (MEMORY, "copies and memsets"),
+];
+
 /// Everything that CUDA does and is asked for, and the ranges around it.
 const CUDA_AND_RANGES: &[Category] = gpu_work_and![Category::CudaMigration, Category::CudaApi, Category::NvtxRange];
 
@@ -129,9 +135,7 @@ fn add_named<'a>(
 }
 
 fn kernels(timeline: &Timeline, params: &NsysKernelParams, by_shape: bool) -> NsysTimes {
-    let mut not_captured: Vec<NotCaptured> = missing_category(timeline, &[Category::CudaKernel], "kernels")
-        .into_iter()
-        .collect();
+    let mut not_captured = NotCaptured::of_parts(&timeline.capture, &[(&[Category::CudaKernel], "kernels")]);
     let mut grouping = Grouping::default();
     not_captured.extend(add_kernels(&mut grouping, timeline, params, by_shape, None));
     NsysTimes::of(grouping, params.limit, not_captured)
@@ -139,24 +143,16 @@ fn kernels(timeline: &Timeline, params: &NsysKernelParams, by_shape: bool) -> Ns
 
 fn mixed(timeline: &Timeline, params: &NsysKernelParams, calls: bool) -> NsysTimes {
     let mut grouping = Grouping::default();
-    let missing = [
-        calls
-            .then(|| missing_category(timeline, &[Category::CudaApi], "CUDA calls"))
-            .flatten(),
-        missing_category(timeline, &[Category::CudaKernel], "kernels"),
-        missing_category(timeline, MEMORY, "copies and memsets"),
-    ];
-    let mut not_captured: Vec<NotCaptured> = missing.into_iter().flatten().collect();
+    let mut not_captured = Vec::new();
     if calls {
+        let missing = NotCaptured::unless_any(&timeline.capture, &[Category::CudaApi], "CUDA calls");
+        not_captured.extend(missing);
         add_named(&mut grouping, timeline, &[Category::CudaApi], CALL);
     }
+    not_captured.extend(NotCaptured::of_parts(&timeline.capture, GPU_PARTS));
     add_named(&mut grouping, timeline, MEMORY, OPERATION);
     not_captured.extend(add_kernels(&mut grouping, timeline, params, false, KERNEL));
     NsysTimes::of(grouping, params.limit, not_captured)
-}
-
-pub(super) fn missing_category(timeline: &Timeline, categories: &[Category], what: &str) -> Option<NotCaptured> {
-    NotCaptured::unless_any(&timeline.capture, categories, what)
 }
 
 impl Analysis for CudaGpuKernSum {
@@ -209,8 +205,8 @@ impl Analysis for CudaGpuMemTimeSum {
         let timeline = inputs.first();
         let mut grouping = Grouping::default();
         add_named(&mut grouping, timeline, MEMORY, None);
-        let missing = missing_category(timeline, MEMORY, "copies and memsets");
-        Ok(NsysTimes::of(grouping, params.limit, missing.into_iter().collect()))
+        let missing = NotCaptured::of_parts(&timeline.capture, &[(MEMORY, "copies and memsets")]);
+        Ok(NsysTimes::of(grouping, params.limit, missing))
     }
 
     fn page(output: &NsysTimes) -> Result<Page, AnalysisError> {

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use flopwatch_measures::interval::Interval;
-use flopwatch_model::{
-    Category, ColumnId, Events, NameId, Needs, RowId, Timeline, count, figures_by_key, index, listed,
-};
+use flopwatch_model::{Category, ColumnId, Events, NameId, Needs, RowId, figures_by_key, index, listed};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TableBuilder, TimelineLocation};
 use flopwatch_summary::Statistics;
@@ -13,10 +11,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::dimensions;
-use super::gpu::{SHAPES, missing_category};
+use super::gpu::SHAPES;
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysKernelParams;
 use super::rounding::tenths;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -193,13 +192,10 @@ const NEEDS: Needs = Needs::of(KERNELS_AND_RANGES)
     .name_details()
     .rows();
 
-fn missing_events(timeline: &Timeline) -> Vec<NotCaptured> {
-    let missing_events = [
-        missing_category(timeline, &[Category::CudaKernel], "kernels"),
-        missing_category(timeline, &[Category::CudaApi], "launches of kernels"),
-    ];
-    missing_events.into_iter().flatten().collect()
-}
+const PARTS: &[(&[Category], &str)] = &[
+    (&[Category::CudaKernel], "kernels"),
+    (&[Category::CudaApi], "launches of kernels"),
+];
 
 /// Says how many kernels are in no row.
 fn say_coverage(page: &mut Page, kernels: u64, without_launch: u64) {
@@ -256,7 +252,7 @@ impl Analysis for CudaKernExecSum {
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysLaunchTimes, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysLaunchTimes {
-            not_captured: missing_events(timeline),
+            not_captured: NotCaptured::of_parts(&timeline.capture, PARTS),
             ..NsysLaunchTimes::default()
         };
         let Some(kernels) = Kernels::of(timeline, params) else {
@@ -285,10 +281,8 @@ impl Analysis for CudaKernExecSum {
         }
         let figures = |keys: &[u32], values: &[u64]| Times::figures(groups.len(), keys, values);
         let (total, api) = (figures(&times.keys, &times.total), figures(&times.keys, &times.api));
-        let (kernel, queue) = (
-            figures(&times.keys, &times.kernel),
-            figures(&times.queued, &times.queue),
-        );
+        let kernel = figures(&times.keys, &times.kernel);
+        let queue = figures(&times.queued, &times.queue);
         let row = |((row, name, device, kernel_name), key): (&Key, &u32)| {
             let of = |figures: &[Option<Statistics>]| figures.get(index(*key)).copied().flatten();
             let (row, total) = (timeline.row(*row)?, of(&total)?);
@@ -315,8 +309,7 @@ impl Analysis for CudaKernExecSum {
                 .total_cmp(&mean(a))
                 .then_with(|| key(a).cmp(&key(b)).then(names))
         });
-        output.left_out = count(rows.len().saturating_sub(index(params.limit)));
-        rows.truncate(index(params.limit));
+        output.left_out = cut(&mut rows, params.limit);
         output.rows = rows;
         Ok(output)
     }
@@ -355,7 +348,7 @@ impl Analysis for CudaKernExecTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysLaunches, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysLaunches {
-            not_captured: missing_events(timeline),
+            not_captured: NotCaptured::of_parts(&timeline.capture, PARTS),
             ..NsysLaunches::default()
         };
         let Some(kernels) = Kernels::of(timeline, params) else {
@@ -371,7 +364,7 @@ impl Analysis for CudaKernExecTrace {
         let mut order: Vec<(u32, u32)> = launches.into_iter().zip(0..).collect();
         order.retain(|(call, _)| *call != ColumnId::NO_LAUNCH);
         order.sort_unstable();
-        output.left_out = count(order.len().saturating_sub(index(params.limit)));
+        output.left_out = cut(&mut order, params.limit);
         let shape_of = kernels.shape();
         let row = |(call, kernel): &(u32, u32)| {
             let (call, kernel) = (index(*call), index(*kernel));
@@ -395,7 +388,7 @@ impl Analysis for CudaKernExecTrace {
                 row: kernels.events.row.get(kernel).copied()?,
             })
         };
-        output.rows = order.iter().take(index(params.limit)).filter_map(row).collect();
+        output.rows = order.iter().filter_map(row).collect();
         Ok(output)
     }
 
@@ -422,10 +415,7 @@ impl Analysis for CudaKernExecTrace {
                 .column("GridXYZ", |row| dimensions(row.grid))
                 .column("BlockXYZ", |row| dimensions(row.block))
                 .column("Kernel Name", |row| row.kernel_name.as_str())
-                .at(|row| {
-                    let end_ns = row.api_start_ns.saturating_add(row.total_duration_ns);
-                    TimelineLocation::new(row.api_start_ns, end_ns, Some(row.row))
-                }),
+                .at(|row| TimelineLocation::lasting(row.api_start_ns, row.total_duration_ns, Some(row.row))),
         );
         Ok(page)
     }

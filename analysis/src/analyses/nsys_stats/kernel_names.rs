@@ -146,12 +146,12 @@ impl<'a> Kernels<'a> {
     /// Puts the text of the innermost NVTX range around a kernel's launch before the kernel's name.
     /// Kernels whose launch is not recorded, or is in no range, keep their names.
     fn add_ranges_to_names(&mut self, timeline: &Timeline) {
-        let needed = [
-            (Category::NvtxRange, "ranges before names"),
-            (Category::CudaApi, "launches of kernels"),
+        let needed: [(&[Category], &str); 2] = [
+            (&[Category::NvtxRange], "ranges before names"),
+            (&[Category::CudaApi], "launches of kernels"),
         ];
-        let missing = needed.map(|(category, what)| NotCaptured::unless_any(&timeline.capture, &[category], what));
-        self.not_captured.extend(missing.into_iter().flatten());
+        let missing = NotCaptured::of_parts(&timeline.capture, &needed);
+        self.not_captured.extend(missing);
         let Some(ranges) = timeline.capture.events.get(&Category::NvtxRange) else {
             return;
         };

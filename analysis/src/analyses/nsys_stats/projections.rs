@@ -7,7 +7,7 @@ use flopwatch_measures::call_ranges;
 use flopwatch_measures::range_tree::RangeTree;
 use flopwatch_measures::work::GPU_WORK;
 use flopwatch_model::{
-    Category, ColumnId, EventId, Events, NameId, Needs, Row, RowId, Timeline, approximate, count, gpu_work_and, index,
+    Category, ColumnId, EventId, Events, NameId, Needs, Row, RowId, Timeline, approximate, gpu_work_and,
 };
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TimelineLocation};
@@ -16,10 +16,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::style;
-use super::gpu::missing_category;
 use super::parameters::NsysParams;
 use super::push_pop_trace::{MAX_LEVELS, number, stack_text};
 use super::rounding::tenths;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -324,14 +324,11 @@ impl Sums {
     }
 }
 
-fn missing_events(timeline: &Timeline) -> Vec<NotCaptured> {
-    let missing_events = [
-        missing_category(timeline, &[Category::NvtxRange], "NVTX ranges"),
-        missing_category(timeline, &[Category::CudaApi], "launches of GPU work"),
-        missing_category(timeline, GPU_WORK, "GPU work"),
-    ];
-    missing_events.into_iter().flatten().collect()
-}
+const PARTS: &[(&[Category], &str)] = &[
+    (&[Category::NvtxRange], "NVTX ranges"),
+    (&[Category::CudaApi], "launches of GPU work"),
+    (GPU_WORK, "GPU work"),
+];
 
 const NEEDS: Needs = Needs::of(gpu_work_and![Category::CudaApi, Category::NvtxRange])
     .columns(&[ColumnId::Launch, ColumnId::RangeStyle])
@@ -350,7 +347,7 @@ impl Analysis for NvtxGpuProjSum {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysProjections, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysProjections {
-            not_captured: missing_events(timeline),
+            not_captured: NotCaptured::of_parts(&timeline.capture, PARTS),
             ..NsysProjections::default()
         };
         let Some(projection) = Projection::of(timeline) else {
@@ -378,36 +375,32 @@ impl Analysis for NvtxGpuProjSum {
             let names = || (&a.name, a.style).cmp(&(&b.name, b.style));
             b.projected_ns.cmp(&a.projected_ns).then_with(names)
         });
-        output.left_out = count(rows.len().saturating_sub(index(params.limit)));
-        rows.truncate(index(params.limit));
+        output.left_out = cut(&mut rows, params.limit);
         output.rows = rows;
         Ok(output)
     }
 
     fn page(output: &NsysProjections) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let launches = |row: &NsysProjectionsRow| {
             approximate(u128::from(row.launches)) / approximate(u128::from(row.instances.max(1)))
         };
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("Range", |row| row.name.as_str())
-                .column("Style", |row| row.style)
-                .column("Total Proj Time (ns)", |row| row.projected_ns)
-                .column("Total Range Time (ns)", |row| row.range_ns)
-                .column("Range Instances", |row| row.instances)
-                .number("Proj Avg (ns)", 1, |row| tenths(row.avg_ns))
-                .number("Proj Med (ns)", 1, |row| tenths(row.med_ns))
-                .column("Proj Min (ns)", |row| row.min_ns)
-                .column("Proj Max (ns)", |row| row.max_ns)
-                .number("Proj StdDev (ns)", 1, |row| tenths(row.stddev_ns))
-                .column("Total GPU Ops", |row| row.launches)
-                .number("Avg GPU Ops", 1, |row| tenths(launches(row)))
-                .number("Avg Range Lvl", 1, |row| tenths(row.avg_level))
-                .number("Avg Num Child", 1, |row| tenths(row.avg_children)),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("Range", |row| row.name.as_str())
+            .column("Style", |row| row.style)
+            .column("Total Proj Time (ns)", |row| row.projected_ns)
+            .column("Total Range Time (ns)", |row| row.range_ns)
+            .column("Range Instances", |row| row.instances)
+            .number("Proj Avg (ns)", 1, |row| tenths(row.avg_ns))
+            .number("Proj Med (ns)", 1, |row| tenths(row.med_ns))
+            .column("Proj Min (ns)", |row| row.min_ns)
+            .column("Proj Max (ns)", |row| row.max_ns)
+            .number("Proj StdDev (ns)", 1, |row| tenths(row.stddev_ns))
+            .column("Total GPU Ops", |row| row.launches)
+            .number("Avg GPU Ops", 1, |row| tenths(launches(row)))
+            .number("Avg Range Lvl", 1, |row| tenths(row.avg_level))
+            .number("Avg Num Child", 1, |row| tenths(row.avg_children));
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }
 
@@ -423,7 +416,7 @@ impl Analysis for NvtxGpuProjTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysProjectionTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysProjectionTrace {
-            not_captured: missing_events(timeline),
+            not_captured: NotCaptured::of_parts(&timeline.capture, PARTS),
             ..NsysProjectionTrace::default()
         };
         let Some(projection) = Projection::of(timeline) else {
@@ -433,8 +426,7 @@ impl Analysis for NvtxGpuProjTrace {
         let ranges = projection.with_work().map(|(at, range)| (Some(at), range));
         let mut order: Vec<(Option<EventId>, RangeProjection)> = outside.into_iter().chain(ranges).collect();
         order.sort_by_key(|(at, range)| (range.start, std::cmp::Reverse(range.length()), *at));
-        output.left_out = count(order.len().saturating_sub(index(params.limit)));
-        order.truncate(index(params.limit));
+        output.left_out = cut(&mut order, params.limit);
         let row = |(at, range): (Option<EventId>, RangeProjection)| match at {
             Some(at) => projection.trace_row(timeline, at, range),
             None => projection.outside(timeline),
@@ -444,31 +436,25 @@ impl Analysis for NvtxGpuProjTrace {
     }
 
     fn page(output: &NsysProjectionTrace) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("Name", |row| row.name.as_deref())
-                .column("Projected Start (ns)", |row| row.projected_start_ns)
-                .column("Projected Duration (ns)", |row| row.projected_duration_ns)
-                .column("Orig Start (ns)", |row| row.start_ns)
-                .column("Orig Duration (ns)", |row| row.duration_ns)
-                .column("Style", |row| row.style)
-                .column("PID", |row| row.process)
-                .column("TID", |row| row.thread)
-                .column("NumGPUOps", |row| row.launches)
-                .column("Lvl", |row| row.level)
-                .column("NumChild", |row| row.children)
-                .column("RangeId", |row| row.range_id)
-                .column("ParentId", |row| row.parent_id)
-                .column("RangeStack", |row| {
-                    (!row.stack.is_empty()).then(|| stack_text(&row.stack))
-                })
-                .at(|row| {
-                    let end_ns = row.projected_start_ns.saturating_add(row.projected_duration_ns);
-                    TimelineLocation::new(row.projected_start_ns, end_ns, None)
-                }),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("Name", |row| row.name.as_deref())
+            .column("Projected Start (ns)", |row| row.projected_start_ns)
+            .column("Projected Duration (ns)", |row| row.projected_duration_ns)
+            .column("Orig Start (ns)", |row| row.start_ns)
+            .column("Orig Duration (ns)", |row| row.duration_ns)
+            .column("Style", |row| row.style)
+            .column("PID", |row| row.process)
+            .column("TID", |row| row.thread)
+            .column("NumGPUOps", |row| row.launches)
+            .column("Lvl", |row| row.level)
+            .column("NumChild", |row| row.children)
+            .column("RangeId", |row| row.range_id)
+            .column("ParentId", |row| row.parent_id)
+            .column("RangeStack", |row| {
+                (!row.stack.is_empty()).then(|| stack_text(&row.stack))
+            })
+            .at(|row| TimelineLocation::lasting(row.projected_start_ns, row.projected_duration_ns, None));
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

@@ -1,15 +1,15 @@
 //! Every push/pop range with its place among the others.
 
 use flopwatch_measures::range_tree::RangeTree;
-use flopwatch_model::{Category, ColumnId, EventId, Needs, RowId, count, index};
+use flopwatch_model::{Category, ColumnId, EventId, Needs, RowId, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TimelineLocation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::is_push_pop;
-use super::gpu::missing_category;
 use super::parameters::NsysParams;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -99,9 +99,7 @@ impl Analysis for NvtxPushpopTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysPushPopTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysPushPopTrace {
-            not_captured: missing_category(timeline, &[Category::NvtxRange], "NVTX ranges")
-                .into_iter()
-                .collect(),
+            not_captured: NotCaptured::of_parts(&timeline.capture, &[(&[Category::NvtxRange], "NVTX ranges")]),
             ..NsysPushPopTrace::default()
         };
         let Some(ranges) = timeline.capture.events.get(&Category::NvtxRange) else {
@@ -122,8 +120,7 @@ impl Analysis for NvtxPushpopTrace {
             }
         }
         order.sort_unstable();
-        let shown = order.len().min(index(params.limit));
-        output.left_out = count(order.len() - shown);
+        output.left_out = cut(&mut order, params.limit);
         let row = |(start_ns, duration_ns, range): (u64, u64, EventId)| {
             let at = range.index();
             let row_number = *ranges.row.get(at)?;
@@ -145,35 +142,32 @@ impl Analysis for NvtxPushpopTrace {
                 row: row_number,
             })
         };
-        output.rows = order.into_iter().take(shown).filter_map(row).collect();
+        output.rows = order.into_iter().filter_map(row).collect();
         Ok(output)
     }
 
     fn page(output: &NsysPushPopTrace) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let end_ns = |row: &NsysPushPopTraceRow| row.start_ns.saturating_add(row.duration_ns);
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("Start (ns)", |row| row.start_ns)
-                .column("End (ns)", end_ns)
-                .column("Duration (ns)", |row| row.duration_ns)
-                .column("DurChild (ns)", |row| row.children_ns)
-                .column("DurNonChild (ns)", |row| {
-                    let own = i128::from(row.duration_ns) - i128::from(row.children_ns);
-                    i64::try_from(own).unwrap_or(i64::MIN)
-                })
-                .column("Name", |row| row.name.as_str())
-                .column("PID", |row| row.process)
-                .column("TID", |row| row.thread)
-                .column("Lvl", |row| row.level)
-                .column("NumChild", |row| row.children)
-                .column("RangeId", |row| row.range_id)
-                .column("ParentId", |row| row.parent_id)
-                .column("RangeStack", |row| stack_text(&row.stack))
-                .column("NameTree", |row| name_tree(index(row.level).min(MAX_LEVELS), &row.name))
-                .at(|row| TimelineLocation::new(row.start_ns, end_ns(row), Some(row.row))),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("Start (ns)", |row| row.start_ns)
+            .column("End (ns)", end_ns)
+            .column("Duration (ns)", |row| row.duration_ns)
+            .column("DurChild (ns)", |row| row.children_ns)
+            .column("DurNonChild (ns)", |row| {
+                let own = i128::from(row.duration_ns) - i128::from(row.children_ns);
+                i64::try_from(own).unwrap_or(i64::MIN)
+            })
+            .column("Name", |row| row.name.as_str())
+            .column("PID", |row| row.process)
+            .column("TID", |row| row.thread)
+            .column("Lvl", |row| row.level)
+            .column("NumChild", |row| row.children)
+            .column("RangeId", |row| row.range_id)
+            .column("ParentId", |row| row.parent_id)
+            .column("RangeStack", |row| stack_text(&row.stack))
+            .column("NameTree", |row| name_tree(index(row.level).min(MAX_LEVELS), &row.name))
+            .at(|row| TimelineLocation::new(row.start_ns, end_ns(row), Some(row.row)));
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use flopwatch_measures::call_ranges;
 use flopwatch_model::{
-    Category, ColumnId, EventId, Events, NameId, Needs, RowId, Timeline, count, figures_by_key, index, listed,
+    Category, ColumnId, EventId, Events, NameId, Needs, RowId, Timeline, figures_by_key, index, listed,
 };
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table};
@@ -13,10 +13,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::style;
-use super::gpu::missing_category;
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysRangeKernelParams;
 use super::rounding::tenths;
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -178,13 +178,13 @@ impl Analysis for NvtxKernSum {
 
     fn run(inputs: &Inputs<'_>, params: &NsysRangeKernelParams) -> Result<NsysRangeKernels, AnalysisError> {
         let timeline = inputs.first();
-        let missing = [
-            missing_category(timeline, &[Category::NvtxRange], "NVTX ranges"),
-            missing_category(timeline, &[Category::CudaApi], "launches of kernels"),
-            missing_category(timeline, &[Category::CudaKernel], "kernels"),
+        let parts: [(&[Category], &str); 3] = [
+            (&[Category::NvtxRange], "NVTX ranges"),
+            (&[Category::CudaApi], "launches of kernels"),
+            (&[Category::CudaKernel], "kernels"),
         ];
         let mut output = NsysRangeKernels {
-            not_captured: missing.into_iter().flatten().collect(),
+            not_captured: NotCaptured::of_parts(&timeline.capture, &parts),
             ..NsysRangeKernels::default()
         };
         let kernels = Kernels::named(timeline, params.name);
@@ -223,31 +223,27 @@ impl Analysis for NvtxKernSum {
             let names = || (a.style, &a.kernel_name).cmp(&(b.style, &b.kernel_name));
             order.then_with(|| b.total_ns.cmp(&a.total_ns)).then_with(names)
         });
-        output.left_out = count(rows.len().saturating_sub(index(params.limit)));
-        rows.truncate(index(params.limit));
+        output.left_out = cut(&mut rows, params.limit);
         output.rows = rows;
         Ok(output)
     }
 
     fn page(output: &NsysRangeKernels) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("NVTX Range", |row| row.range.as_deref())
-                .column("Style", |row| row.style)
-                .column("PID", |row| row.process)
-                .column("TID", |row| row.thread)
-                .column("NVTX Inst", |row| row.ranges)
-                .column("Kern Inst", |row| row.kernels)
-                .column("Total Time (ns)", |row| row.total_ns)
-                .number("Avg (ns)", 1, |row| tenths(row.avg_ns))
-                .number("Med (ns)", 1, |row| tenths(row.med_ns))
-                .column("Min (ns)", |row| row.min_ns)
-                .column("Max (ns)", |row| row.max_ns)
-                .number("StdDev (ns)", 1, |row| tenths(row.stddev_ns))
-                .column("Kernel Name", |row| row.kernel_name.as_str()),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("NVTX Range", |row| row.range.as_deref())
+            .column("Style", |row| row.style)
+            .column("PID", |row| row.process)
+            .column("TID", |row| row.thread)
+            .column("NVTX Inst", |row| row.ranges)
+            .column("Kern Inst", |row| row.kernels)
+            .column("Total Time (ns)", |row| row.total_ns)
+            .number("Avg (ns)", 1, |row| tenths(row.avg_ns))
+            .number("Med (ns)", 1, |row| tenths(row.med_ns))
+            .column("Min (ns)", |row| row.min_ns)
+            .column("Max (ns)", |row| row.max_ns)
+            .number("StdDev (ns)", 1, |row| tenths(row.stddev_ns))
+            .column("Kernel Name", |row| row.kernel_name.as_str());
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

@@ -1,15 +1,16 @@
 //! Sizes of copies and memsets.
 
-use flopwatch_model::{ColumnId, Needs, approximate, count, index};
+use flopwatch_model::{ColumnId, Needs, approximate, count};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::gpu::{MEMORY, missing_category};
+use super::gpu::MEMORY;
 use super::parameters::NsysParams;
 use super::rounding::megabytes;
 use super::times::{Group, Grouping};
+use crate::cut::cut;
 use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
@@ -72,8 +73,7 @@ impl Analysis for CudaGpuMemSizeSum {
         }
         let mut groups = grouping.figures();
         groups.sort_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| a.cmp(b)));
-        let left_out = count(groups.len().saturating_sub(index(params.limit)));
-        groups.truncate(index(params.limit));
+        let left_out = cut(&mut groups, params.limit);
         let row = |(group, figures): (Group<'_>, flopwatch_summary::Statistics)| NsysSizesRow {
             total_bytes: figures.total,
             count: figures.calls,
@@ -84,7 +84,7 @@ impl Analysis for CudaGpuMemSizeSum {
             stddev_bytes: figures.stddev,
             operation: group.name.into_owned(),
         };
-        let missing = missing_category(timeline, MEMORY, "copies and memsets");
+        let missing = NotCaptured::unless_any(&timeline.capture, MEMORY, "copies and memsets");
         let unsaid = (unknown > 0).then(|| {
             NotCaptured::new(
                 format!("the size of {unknown} operations"),
@@ -99,20 +99,17 @@ impl Analysis for CudaGpuMemSizeSum {
     }
 
     fn page(output: &NsysSizes) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let whole = |bytes: u64| megabytes(approximate(u128::from(bytes)));
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .number("Total (MB)", 3, |row| whole(row.total_bytes))
-                .column("Count", |row| row.count)
-                .number("Avg (MB)", 3, |row| megabytes(row.avg_bytes))
-                .number("Med (MB)", 3, |row| megabytes(row.med_bytes))
-                .number("Min (MB)", 3, |row| whole(row.min_bytes))
-                .number("Max (MB)", 3, |row| whole(row.max_bytes))
-                .number("StdDev (MB)", 3, |row| megabytes(row.stddev_bytes))
-                .column("Operation", |row| row.operation.as_str()),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .number("Total (MB)", 3, |row| whole(row.total_bytes))
+            .column("Count", |row| row.count)
+            .number("Avg (MB)", 3, |row| megabytes(row.avg_bytes))
+            .number("Med (MB)", 3, |row| megabytes(row.med_bytes))
+            .number("Min (MB)", 3, |row| whole(row.min_bytes))
+            .number("Max (MB)", 3, |row| whole(row.max_bytes))
+            .number("StdDev (MB)", 3, |row| megabytes(row.stddev_bytes))
+            .column("Operation", |row| row.operation.as_str());
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

@@ -164,11 +164,7 @@ fn work_outside_of_ranges_is_projected_too() {
     trace.event(Category::NvtxRange, ranges, "before", 0, 5);
     for (thread, start) in [(11, 10), (12, 20)] {
         let calls = trace.thread(1, thread, Track::CudaApi);
-        trace.launch(
-            (calls, start, start + 1),
-            Category::CudaKernel,
-            (stream, "a", start + 5, start + 6),
-        );
+        trace.launch_kernel((calls, start, start + 1), (stream, "a", start + 5, start + 6));
     }
     let trace = usual::<NvtxGpuProjTrace>(&trace.build());
     assert_eq!(trace.rows.len(), 1);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Events, Figures, count, figures_by_key, index, listed};
+use flopwatch_model::{Events, Figures, figures_by_key, index, listed};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table};
 use flopwatch_summary::Statistics;
@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::dimensions;
 use super::rounding::{percent, tenths};
+use crate::cut::cut;
 
 /// A summary by time, the largest total first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -138,8 +139,7 @@ impl NsysTimes {
             let order = y.total.cmp(&x.total).then(x.calls.cmp(&y.calls));
             order.then_with(|| a.cmp(b))
         });
-        let left_out = count(groups.len().saturating_sub(index(limit)));
-        groups.truncate(index(limit));
+        let left_out = cut(&mut groups, limit);
         Self {
             not_captured,
             total_ns: u64::try_from(total).unwrap_or(u64::MAX),
@@ -174,9 +174,7 @@ impl NsysTimes {
                 Label::Name(head) => table.column(head, |row| row.name.as_str()),
             };
         }
-        let mut page = Page::of(name, about, &self.not_captured);
-        page.table(table);
-        page
+        Page::of_table(name, about, &self.not_captured, table)
     }
 }
 

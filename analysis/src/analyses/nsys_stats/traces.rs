@@ -9,7 +9,7 @@ use flopwatch_report::page::{Cell, Page, Table, TableColumn, TimelineLocation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::gpu::missing_category;
+use super::gpu::GPU_PARTS;
 use super::kernel_names::Kernels;
 use super::parameters::{NsysKernelParams, NsysParams};
 use super::rounding::megabytes;
@@ -263,12 +263,8 @@ impl Analysis for CudaGpuTrace {
 
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysGpuTrace, AnalysisError> {
         let timeline = inputs.first();
-        let missing = [
-            missing_category(timeline, &[Category::CudaKernel], "kernels"),
-            missing_category(timeline, super::gpu::MEMORY, "copies and memsets"),
-        ];
         let kernels = Kernels::of(timeline, params);
-        let mut not_captured: Vec<NotCaptured> = missing.into_iter().flatten().collect();
+        let mut not_captured = NotCaptured::of_parts(&timeline.capture, GPU_PARTS);
         not_captured.extend(kernels.iter().flat_map(|kernels| kernels.not_captured.clone()));
         let (order, left_out) = earliest(timeline, index(params.limit));
         let rows = order.into_iter();
@@ -282,45 +278,39 @@ impl Analysis for CudaGpuTrace {
     }
 
     fn page(output: &NsysGpuTrace) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let sized = |bytes: u64| megabytes(approximate(u128::from(bytes)));
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("Start (ns)", |row| row.start_ns)
-                .column("Duration (ns)", |row| row.duration_ns)
-                .column("CorrId", |row| row.correlation)
-                .column("GrdX", |row| row.kernel.map(|shape| shape.grid[0]))
-                .column("GrdY", |row| row.kernel.map(|shape| shape.grid[1]))
-                .column("GrdZ", |row| row.kernel.map(|shape| shape.grid[2]))
-                .column("BlkX", |row| row.kernel.map(|shape| shape.block[0]))
-                .column("BlkY", |row| row.kernel.map(|shape| shape.block[1]))
-                .column("BlkZ", |row| row.kernel.map(|shape| shape.block[2]))
-                .column("Reg/Trd", |row| row.kernel.map(|shape| shape.registers))
-                .number("StcSMem (MB)", 3, |row| {
-                    row.kernel.map(|shape| sized(shape.shared_static_bytes))
-                })
-                .number("DymSMem (MB)", 3, |row| {
-                    row.kernel.map(|shape| sized(shape.shared_dynamic_bytes))
-                })
-                .number("Bytes (MB)", 3, |row| row.bytes.map(sized))
-                .number("Throughput (MB/s)", 3, |row| row.bytes_per_second.map(megabytes))
-                .column("SrcMemKd", |row| row.source_memory)
-                .column("DstMemKd", |row| row.destination_memory)
-                .column("Device", |row| row.device.as_deref())
-                .column("Ctx", |row| row.context)
-                .with(
-                    not_kept("GreenCtx", "Green contexts are not kept; always empty."),
-                    |_| Cell::Nothing,
-                )
-                .column("Strm", |row| row.stream)
-                .column("Name", |row| row.name.as_str())
-                .at(|row| {
-                    let end_ns = row.start_ns.saturating_add(row.duration_ns);
-                    TimelineLocation::new(row.start_ns, end_ns, Some(row.row))
-                }),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("Start (ns)", |row| row.start_ns)
+            .column("Duration (ns)", |row| row.duration_ns)
+            .column("CorrId", |row| row.correlation)
+            .column("GrdX", |row| row.kernel.map(|shape| shape.grid[0]))
+            .column("GrdY", |row| row.kernel.map(|shape| shape.grid[1]))
+            .column("GrdZ", |row| row.kernel.map(|shape| shape.grid[2]))
+            .column("BlkX", |row| row.kernel.map(|shape| shape.block[0]))
+            .column("BlkY", |row| row.kernel.map(|shape| shape.block[1]))
+            .column("BlkZ", |row| row.kernel.map(|shape| shape.block[2]))
+            .column("Reg/Trd", |row| row.kernel.map(|shape| shape.registers))
+            .number("StcSMem (MB)", 3, |row| {
+                row.kernel.map(|shape| sized(shape.shared_static_bytes))
+            })
+            .number("DymSMem (MB)", 3, |row| {
+                row.kernel.map(|shape| sized(shape.shared_dynamic_bytes))
+            })
+            .number("Bytes (MB)", 3, |row| row.bytes.map(sized))
+            .number("Throughput (MB/s)", 3, |row| row.bytes_per_second.map(megabytes))
+            .column("SrcMemKd", |row| row.source_memory)
+            .column("DstMemKd", |row| row.destination_memory)
+            .column("Device", |row| row.device.as_deref())
+            .column("Ctx", |row| row.context)
+            .with(
+                not_kept("GreenCtx", "Green contexts are not kept; always empty."),
+                |_| Cell::Nothing,
+            )
+            .column("Strm", |row| row.stream)
+            .column("Name", |row| row.name.as_str())
+            .at(|row| TimelineLocation::lasting(row.start_ns, row.duration_ns, Some(row.row)));
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }
 
@@ -350,9 +340,7 @@ impl Analysis for CudaApiTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysApiTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysApiTrace {
-            not_captured: missing_category(timeline, &[Category::CudaApi], "CUDA calls")
-                .into_iter()
-                .collect(),
+            not_captured: NotCaptured::of_parts(&timeline.capture, &[(&[Category::CudaApi], "CUDA calls")]),
             ..NsysApiTrace::default()
         };
         let Some(calls) = timeline.capture.events.get(&Category::CudaApi) else {
@@ -387,25 +375,19 @@ impl Analysis for CudaApiTrace {
     }
 
     fn page(output: &NsysApiTrace) -> Result<Page, AnalysisError> {
-        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let priority = not_kept("T-Pri", "Priorities of threads are not kept; always empty.");
-        page.table(
-            Table::of("", &output.rows)
-                .left_out(output.left_out)
-                .column("Start (ns)", |row| row.start_ns)
-                .column("Duration (ns)", |row| row.duration_ns)
-                .column("Name", |row| row.name.as_str())
-                .column("Result", |row| row.result)
-                .column("CorrID", |row| row.correlation)
-                .column("Pid", |row| row.process)
-                .column("Tid", |row| row.thread)
-                .with(priority, |_| Cell::Nothing)
-                .column("Thread Name", |row| row.thread_name.as_deref())
-                .at(|row| {
-                    let end_ns = row.start_ns.saturating_add(row.duration_ns);
-                    TimelineLocation::new(row.start_ns, end_ns, Some(row.row))
-                }),
-        );
-        Ok(page)
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("Start (ns)", |row| row.start_ns)
+            .column("Duration (ns)", |row| row.duration_ns)
+            .column("Name", |row| row.name.as_str())
+            .column("Result", |row| row.result)
+            .column("CorrID", |row| row.correlation)
+            .column("Pid", |row| row.process)
+            .column("Tid", |row| row.thread)
+            .with(priority, |_| Cell::Nothing)
+            .column("Thread Name", |row| row.thread_name.as_deref())
+            .at(|row| TimelineLocation::lasting(row.start_ns, row.duration_ns, Some(row.row)));
+        Ok(Page::of_table(Self::NAME, Self::ABOUT, &output.not_captured, table))
     }
 }

@@ -1,5 +1,5 @@
-use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Device, KernelProfile, Metric, Track};
+use flopwatch_analysis_testing::{Trace, metrics};
+use flopwatch_model::{Device, KernelProfile, Track};
 
 use super::*;
 
@@ -12,11 +12,9 @@ fn trace() -> Timeline {
         peak_flops: [("fp32".to_owned(), 2_000_000_000_000)].into(),
         ..Device::default()
     });
-    let (ops, api, stream) = (
-        trace.thread(1, 1, Track::CpuOp),
-        trace.thread(1, 1, Track::CudaApi),
-        trace.stream(1, 0, 7),
-    );
+    let ops = trace.thread(1, 1, Track::CpuOp);
+    let api = trace.thread(1, 1, Track::CudaApi);
+    let stream = trace.stream(1, 0, 7);
     let copy = trace.launch((api, 0, 2), Category::CudaMemcpyH2d, (stream, "Memcpy HtoD", 5, 15));
     trace.number(copy, ColumnId::Bytes, 100);
     for (name, shapes, types, call, kernel, start, end) in [
@@ -42,11 +40,7 @@ fn trace() -> Timeline {
         let operator = trace.event(Category::CpuOp, ops, name, call - 2, call + 10);
         trace.text(operator, ColumnId::InputShapes, shapes);
         trace.text(operator, ColumnId::InputTypes, types);
-        trace.launch(
-            (api, call, call + 5),
-            Category::CudaKernel,
-            (stream, kernel, start, end),
-        );
+        trace.launch_kernel((api, call, call + 5), (stream, kernel, start, end));
     }
     let copy = trace.launch((api, 60, 62), Category::CudaMemcpyD2h, (stream, "Memcpy DtoH", 95, 99));
     trace.number(copy, ColumnId::Bytes, 50);
@@ -111,26 +105,15 @@ fn bytes_intensity_and_needs_can_be_counted() {
 
 #[test]
 fn counters_go_before_estimates() {
-    let value = |value: f64, unit: &str| Metric {
-        value: value.into(),
-        unit: unit.to_owned(),
-    };
     let mut report = Timeline::default();
     let profile = |memory: f64, compute: f64| KernelProfile {
         name: "void vectorized_elementwise_kernel<4>(int)".to_owned(),
-        metrics: [
-            ("gpu__time_duration.sum".to_owned(), value(50.0, "ns")),
-            ("dram__bytes.sum.per_second".to_owned(), value(1e11, "byte/second")),
-            (
-                "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed".to_owned(),
-                value(memory, "%"),
-            ),
-            (
-                "sm__throughput.avg.pct_of_peak_sustained_elapsed".to_owned(),
-                value(compute, "%"),
-            ),
-        ]
-        .into(),
+        metrics: metrics(&[
+            ("gpu__time_duration.sum", 50.0, "ns"),
+            ("dram__bytes.sum.per_second", 1e11, "byte/second"),
+            ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", memory, "%"),
+            ("sm__throughput.avg.pct_of_peak_sustained_elapsed", compute, "%"),
+        ]),
         ..KernelProfile::default()
     };
     report.capture.profiles = vec![profile(80.0, 20.0)];

@@ -128,7 +128,7 @@ fn location(row: Option<RowId>, start_ns: u64, end_ns: u64) -> Option<TimelineLo
     row.map(|row| TimelineLocation::new(start_ns, end_ns, Some(row)))
 }
 
-fn bottlenecks(list: &[OperationBottleneck]) -> Table {
+fn bottlenecks(list: &[OperationBottleneck]) -> impl Into<Table> {
     let mut about = "The cost is the longer of the operation's own time on the host and that of the GPU \
                      work that it launched itself."
         .to_owned();
@@ -146,7 +146,6 @@ fn bottlenecks(list: &[OperationBottleneck]) -> Table {
             reasons.join("; ")
         })
         .at(|of| location(of.longest_row, of.longest_start_ns, of.longest_end_ns))
-        .build()
 }
 
 fn timeline(first: &[OperationCall], all: u64) -> Table {
@@ -208,7 +207,7 @@ fn operations(of: &Operations) -> Table {
 }
 
 /// The names as captured of the operations that have others than their own.
-fn names(of: &Operations) -> Table {
+fn names(of: &Operations) -> impl Into<Table> {
     let left_out = of.operations.iter().map(|operation| operation.names_left_out);
     let names = of.operations.iter().flat_map(|operation| {
         let others = operation.names.iter().filter(|name| name.name != operation.operation);
@@ -223,7 +222,6 @@ fn names(of: &Operations) -> Table {
         .column("Operation", |(operation, _)| operation.operation.as_str())
         .column("Name as captured", |(_, name)| name.name.as_str())
         .column("Calls", |(_, name)| name.calls)
-        .build()
 }
 
 fn kinds(page: &mut Page, of: &Operations) {

@@ -17,7 +17,7 @@ fn two_threads() -> Timeline {
     trace.event(Category::NvtxRange, nvtx, "aten::mm, op_id = 1", 10, 40);
     trace.event(Category::NvtxRange, nvtx, "aten::to, op_id = 2", 50, 90);
     trace.event(Category::NvtxRange, other, "aten::mm, op_id = 3", 0, 30);
-    trace.launch((api, 20, 30), Category::CudaKernel, (stream, "gemm", 25, 75));
+    trace.launch_kernel((api, 20, 30), (stream, "gemm", 25, 75));
     let call = trace.call(api, "cudaMemcpyAsync", 55, 60);
     let copy = trace.event(Category::CudaMemcpyD2h, stream, "copy", 75, 95);
     trace.launched_by(copy, call);
@@ -214,11 +214,7 @@ fn transfers_and_overhead_longer_than_the_gpu_are_a_reason() {
             Category::CudaMemcpyH2d,
             (stream, "copy", at + 20, at + 60),
         );
-        trace.launch(
-            (api, at + 40, at + 50),
-            Category::CudaKernel,
-            (stream, "k", at + 60, at + 60 + kernel),
-        );
+        trace.launch_kernel((api, at + 40, at + 50), (stream, "k", at + 60, at + 60 + kernel));
     }
     let operations = of(&trace.build(), &OperationsParams::default());
     let rules = |name: &str| -> Vec<OperationRule> {

@@ -37,16 +37,12 @@ pub(super) fn of(title: &str, about: &str, result: &PrecisionResult) -> Page {
         None => text.push_str(" Whether the GPU has tensor cores is not known."),
     }
     page.text("", text);
-    if !result.kernels.is_empty() {
-        page.table(kernels(result));
-    }
-    if !result.products.is_empty() {
-        page.table(products(result));
-    }
+    page.table_unless_empty(kernels(result));
+    page.table_unless_empty(products(result));
     page
 }
 
-fn kernels(result: &PrecisionResult) -> Table {
+fn kernels(result: &PrecisionResult) -> impl Into<Table> {
     Table::of("Kernels that multiply matrices", &result.kernels)
         .left_out(result.kernels_left_out)
         .column("Kernel", |kernel| kernel.name.as_str())
@@ -57,10 +53,9 @@ fn kernels(result: &PrecisionResult) -> Table {
         .figure("Tensor pipe", Unit::Percent, |kernel| kernel.tensor_pipe_percent)
         .at(|kernel| kernel.longest)
         .without_unknown()
-        .build()
 }
 
-fn products(result: &PrecisionResult) -> Table {
+fn products(result: &PrecisionResult) -> impl Into<Table> {
     Table::of("Matrix products", &result.products)
         .about(
             "Dimensions should be multiples of 16, better of 128; below 8 numbers of 16 bits do not fit \
@@ -82,5 +77,4 @@ fn products(result: &PrecisionResult) -> Table {
         })
         .figure("On CUDA cores", Unit::Ratio, |row| ratio(row.cuda_core_ns, row.gpu_ns))
         .at(|row| row.longest)
-        .build()
 }

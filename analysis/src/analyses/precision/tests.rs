@@ -1,5 +1,5 @@
-use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Device, Metric, Track};
+use flopwatch_analysis_testing::{Trace, metrics};
+use flopwatch_model::{Device, Track};
 
 use super::*;
 
@@ -38,11 +38,7 @@ fn trace(capability: (u32, u32)) -> Timeline {
         trace.text(operator, ColumnId::InputShapes, shapes);
         trace.text(operator, ColumnId::InputTypes, types);
         let call = (api, start + 10, start + 12);
-        trace.launch(
-            call,
-            Category::CudaKernel,
-            (stream, kernel, start + 20, start + 20 + 10 * (at + 1)),
-        );
+        trace.launch_kernel(call, (stream, kernel, start + 20, start + 20 + 10 * (at + 1)));
     }
     trace.build()
 }
@@ -87,23 +83,13 @@ fn a_gpu_before_volta_has_no_tensor_cores_and_before_ampere_no_tf32() {
 #[test]
 fn counters_go_before_names() {
     let profile = |name: &str, percent: Option<f64>| {
-        let value = |value: f64, unit: &str| Metric {
-            value: value.into(),
-            unit: unit.to_owned(),
-        };
-        let mut profile = KernelProfile {
+        let mut list = vec![("gpu__time_duration.sum", 100.0, "ns")];
+        list.extend(percent.map(|percent| (TENSOR_PIPE_PERCENT[0], percent, "%")));
+        KernelProfile {
             name: name.to_owned(),
+            metrics: metrics(&list),
             ..KernelProfile::default()
-        };
-        profile
-            .metrics
-            .insert("gpu__time_duration.sum".to_owned(), value(100.0, "ns"));
-        if let Some(percent) = percent {
-            profile
-                .metrics
-                .insert(TENSOR_PIPE_PERCENT[0].to_owned(), value(percent, "%"));
         }
-        profile
     };
     let mut timeline = Timeline::default();
     timeline.capture.profiles = vec![

@@ -63,12 +63,8 @@ pub(super) fn of(details: &LaunchDetails) -> Page {
         Unit::None,
         executed,
     );
-    if !details.source_lines.is_empty() {
-        page.table(source_lines(details));
-    }
-    if !details.instructions.is_empty() {
-        page.table(instructions(details));
-    }
+    page.table_unless_empty(source_lines(details));
+    page.table_unless_empty(instructions(details));
     ranges(&mut page, details);
     page
 }
@@ -231,41 +227,35 @@ fn occupancy(page: &mut Page, details: &LaunchDetails) {
 }
 
 fn memory(page: &mut Page, details: &LaunchDetails) {
-    if !details.caches.is_empty() {
-        page.table(
-            Table::of("Caches", &details.caches)
-                .column("Memory", |cache| cache.name.as_str())
-                .figure("Hits", Unit::Ratio, |cache| cache.hit_ratio)
-                .figure("Busy", Unit::Ratio, |cache| cache.busy_ratio),
-        );
-    }
-    if !details.links.is_empty() {
-        page.table(
-            Table::of("Bytes between memories", &details.links)
-                .column("From", |link| link.from.as_str())
-                .column("To", |link| link.to.as_str())
-                .figure("Bytes", Unit::Bytes, |link| link.bytes)
-                .figure("Bandwidth", Unit::BytesPerSecond, |link| link.bytes_per_second)
-                .figure("Of its peak", Unit::Ratio, |link| link.peak_ratio),
-        );
-    }
-    if !details.accesses.is_empty() {
-        page.table(
-            Table::of("Loads and stores", &details.accesses)
-                .about(
-                    "A request is an instruction of a warp, a sector 32 bytes: 32 threads that touch 4 bytes side \
-                     by side need 4.",
-                )
-                .column("Memory", |access| access.memory.as_str())
-                .column("Operation", |access| access.operation.as_str())
-                .column("Requests", |access| access.requests)
-                .column("Sectors", |access| access.sectors)
-                .column("Sectors per request", |access| access.sectors_per_request)
-                .figure("L1 hits", Unit::Ratio, |access| access.hit_ratio)
-                .column("Bank conflicts", |access| access.bank_conflicts)
-                .without_unknown(),
-        );
-    }
+    page.table_unless_empty(
+        Table::of("Caches", &details.caches)
+            .column("Memory", |cache| cache.name.as_str())
+            .figure("Hits", Unit::Ratio, |cache| cache.hit_ratio)
+            .figure("Busy", Unit::Ratio, |cache| cache.busy_ratio),
+    );
+    page.table_unless_empty(
+        Table::of("Bytes between memories", &details.links)
+            .column("From", |link| link.from.as_str())
+            .column("To", |link| link.to.as_str())
+            .figure("Bytes", Unit::Bytes, |link| link.bytes)
+            .figure("Bandwidth", Unit::BytesPerSecond, |link| link.bytes_per_second)
+            .figure("Of its peak", Unit::Ratio, |link| link.peak_ratio),
+    );
+    page.table_unless_empty(
+        Table::of("Loads and stores", &details.accesses)
+            .about(
+                "A request is an instruction of a warp, a sector 32 bytes: 32 threads that touch 4 bytes side \
+                 by side need 4.",
+            )
+            .column("Memory", |access| access.memory.as_str())
+            .column("Operation", |access| access.operation.as_str())
+            .column("Requests", |access| access.requests)
+            .column("Sectors", |access| access.sectors)
+            .column("Sectors per request", |access| access.sectors_per_request)
+            .figure("L1 hits", Unit::Ratio, |access| access.hit_ratio)
+            .column("Bank conflicts", |access| access.bank_conflicts)
+            .without_unknown(),
+    );
 }
 
 /// Eight characters for a share of what is most, so that what is hot is seen at a glance.
@@ -287,7 +277,7 @@ fn short(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or(location)
 }
 
-fn source_lines(details: &LaunchDetails) -> Table {
+fn source_lines(details: &LaunchDetails) -> impl Into<Table> {
     let mut about = details.line_coverage.as_ref().map_or_else(String::new, |coverage| {
         format!(
             "Sums over the instructions that a line was made into, the hottest first. {} of {} instructions and {} of {} samples have a line. \
@@ -319,10 +309,9 @@ fn source_lines(details: &LaunchDetails) -> Table {
         .column("Source", |line| line.text.as_deref())
         .column("File", |line| (!only).then_some(line.file.as_str()))
         .without_unknown()
-        .build()
 }
 
-fn instructions(details: &LaunchDetails) -> Table {
+fn instructions(details: &LaunchDetails) -> impl Into<Table> {
     let architecture = details
         .architecture
         .as_deref()
@@ -354,7 +343,6 @@ fn instructions(details: &LaunchDetails) -> Table {
         })
         .column("PTX line", |of| of.ptx_line.map(u64::from))
         .without_unknown()
-        .build()
 }
 
 fn ranges(page: &mut Page, details: &LaunchDetails) {

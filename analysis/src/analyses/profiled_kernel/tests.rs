@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
+use flopwatch_analysis_testing::metrics;
 use flopwatch_model::{
-    Instances, InstructionText, KernelCode, KernelFunction, LineStart, Metric, RuleKind, Scope, SourceFile,
-    SourceLocation, Speedup, ValueList,
+    Instances, InstructionText, KernelCode, KernelFunction, LineStart, RuleKind, Scope, SourceFile, SourceLocation,
+    Speedup, ValueList,
 };
 use flopwatch_report::Layout;
 use flopwatch_report::page::{Block, text};
@@ -10,18 +11,11 @@ use flopwatch_report::page::{Block, text};
 use super::page::plain;
 use super::*;
 
-fn metric(value: impl Into<MetricValue>, unit: &str) -> Metric {
-    Metric {
-        value: value.into(),
-        unit: unit.to_owned(),
-    }
-}
-
 fn launch(id: u64, duration_ns: f64) -> KernelProfile {
     KernelProfile {
         id,
         name: "gemm".to_owned(),
-        metrics: [("gpu__time_duration.sum".to_owned(), metric(duration_ns, "ns"))].into(),
+        metrics: metrics(&[("gpu__time_duration.sum", duration_ns, "ns")]),
         ..KernelProfile::default()
     }
 }
@@ -74,15 +68,12 @@ fn what_was_not_measured_is_said_with_the_section_that_has_it() {
 #[test]
 fn occupancy_is_limited_by_what_fits_fewest_blocks() {
     let mut profile = launch(0, 1.0);
-    let limits = [
-        ("registers", 8.0),
-        ("shared_mem", 5.0),
-        ("warps", 5.0),
-        ("blocks", 16.0),
-    ];
-    let limits =
-        limits.map(|(resource, blocks)| (format!("launch__occupancy_limit_{resource}"), metric(blocks, "block")));
-    profile.metrics.extend(limits);
+    profile.metrics.extend(metrics(&[
+        ("launch__occupancy_limit_registers", 8.0, "block"),
+        ("launch__occupancy_limit_shared_mem", 5.0, "block"),
+        ("launch__occupancy_limit_warps", 5.0, "block"),
+        ("launch__occupancy_limit_blocks", 16.0, "block"),
+    ]));
     let found = details(vec![profile], &ProfiledKernelParams::default());
     let limits: Vec<(&str, u64, bool)> = found
         .occupancy
@@ -102,14 +93,11 @@ fn occupancy_is_limited_by_what_fits_fewest_blocks() {
 #[test]
 fn loads_that_were_done_have_their_sectors_and_others_no_row() {
     let mut profile = launch(0, 1.0);
-    let counts = [
-        ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 10.0),
-        ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 160.0),
-        ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 0.0),
-    ];
-    profile
-        .metrics
-        .extend(counts.map(|(name, count)| (name.to_owned(), metric(count, ""))));
+    profile.metrics.extend(metrics(&[
+        ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 10.0, ""),
+        ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 160.0, ""),
+        ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 0.0, ""),
+    ]));
     let found = details(vec![profile], &ProfiledKernelParams::default());
     let [access] = found.accesses.as_slice() else {
         panic!("{:?}", found.accesses)

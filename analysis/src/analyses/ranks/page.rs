@@ -37,12 +37,8 @@ pub(super) fn of(result: &RanksResult) -> Page {
         page.bars(times(&result.ranks));
         page.table(ranks(&result.ranks));
     }
-    if !result.kernels.is_empty() {
-        page.table(kernels(result));
-    }
-    if !result.pace.is_empty() {
-        page.table(pace(result));
-    }
+    page.table_unless_empty(kernels(result));
+    page.table_unless_empty(pace(result));
     page
 }
 
@@ -51,17 +47,16 @@ fn name(rank: &Rank) -> String {
     format!("{}: {}", rank.input, rank.gpu)
 }
 
-fn times(ranks: &[Rank]) -> Bars {
+fn times(ranks: &[Rank]) -> impl Into<Bars> {
     Bars::of("What the time of each rank went to", Unit::Ns, ranks, name)
         .series("Compute", |rank| rank.time.compute_ns)
         .series("Exposed communication", |rank| rank.time.exposed_communication_ns)
         .series("Exposed copies", |rank| rank.time.exposed_memory_ns)
         .series("Idle", |rank| rank.time.idle_ns)
         .stacked()
-        .build()
 }
 
-fn ranks(ranks: &[Rank]) -> Table {
+fn ranks(ranks: &[Rank]) -> impl Into<Table> {
     Table::of("Ranks", ranks)
         .column("Rank", name)
         .column("Session", |rank| rank.session_id.as_str())
@@ -79,7 +74,6 @@ fn ranks(ranks: &[Rank]) -> Table {
         .column("Kernels", |rank| rank.kernels)
         .figure("Began after", Unit::Ns, |rank| rank.started_after_ns)
         .at(|rank| rank.place)
-        .build()
 }
 
 fn slowest(result: &RanksResult, rank: u32) -> Cell {
@@ -87,7 +81,7 @@ fn slowest(result: &RanksResult, rank: u32) -> Cell {
     rank.map(name).into()
 }
 
-fn kernels(result: &RanksResult) -> Table {
+fn kernels(result: &RanksResult) -> impl Into<Table> {
     let mut table = Table::of("Kernels", &result.kernels)
         .left_out(result.kernels_left_out)
         .column("Name", |kernel| kernel.name.as_str());
@@ -97,10 +91,9 @@ fn kernels(result: &RanksResult) -> Table {
     table
         .column("Slowest", |kernel| slowest(result, kernel.slowest))
         .column("Max over avg", |kernel| kernel.imbalance_ratio)
-        .build()
 }
 
-fn pace(result: &RanksResult) -> Table {
+fn pace(result: &RanksResult) -> impl Into<Table> {
     let mut table = Table::of("Iterations that every rank has", &result.pace)
         .left_out(result.pace_left_out)
         .column("Number", |iteration| iteration.number)
@@ -112,5 +105,4 @@ fn pace(result: &RanksResult) -> Table {
     table
         .figure("Spread", Unit::Ns, |iteration| iteration.spread_ns)
         .figure("Spread of starts", Unit::Ns, |iteration| iteration.start_spread_ns)
-        .build()
 }

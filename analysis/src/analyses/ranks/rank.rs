@@ -37,10 +37,7 @@ pub(super) struct RankInputs<'a> {
 impl<'a> RankCapture<'a> {
     pub(super) fn of(timeline: &'a Timeline, input: u32, params: &RanksParams) -> Self {
         let work = GpuWork::of(timeline);
-        let options = IterationOptions {
-            by: params.by,
-            range: params.range.clone(),
-        };
+        let options = IterationOptions::new(params.by, &params.range);
         let iterations = iteration::of_work(timeline, &work, &options);
         Self {
             timeline,

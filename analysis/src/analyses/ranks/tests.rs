@@ -6,9 +6,7 @@ use super::*;
 /// Adds the iteration of that number, of 1000 ns; gives its start.
 fn step(trace: &mut Trace, thread: RowId, number: u64) -> u64 {
     let start = number * 1000;
-    let name = format!("ProfilerStep#{number}");
-    let step = trace.event(Category::Step, thread, &name, start, start + 1000);
-    trace.number(step, ColumnId::StepNumber, number);
+    trace.step(thread, number, start, start + 1000);
     start
 }
 

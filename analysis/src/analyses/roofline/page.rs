@@ -42,9 +42,7 @@ pub(super) fn of(output: &Rooflines, title: &str, about: &str) -> Page {
             format!("Measured, and no launch did any: {}.", kinds.join(", ")),
         );
     }
-    if !output.points.is_empty() {
-        page.table(launches(output));
-    }
+    page.table_unless_empty(launches(output));
     if !output.moves.is_empty() {
         page.table(moves(output));
     }
@@ -126,7 +124,7 @@ fn performance(kind: WorkKind, value: f64) -> Cell {
     Cell::Text(flopwatch_report::page::figure::number(value, unit))
 }
 
-fn launches(output: &Rooflines) -> Table {
+fn launches(output: &Rooflines) -> impl Into<Table> {
     Table::of("Launches", &output.points)
         .about(
             "At most is the lower roof at the launch's intensity, at its own clocks. Formulas are those \
@@ -151,7 +149,6 @@ fn launches(output: &Rooflines) -> Table {
             Bound::Memory => "memory",
         })
         .column("Formulas of", formulas)
-        .build()
 }
 
 fn formulas(point: &LaunchPoint) -> &'static str {
@@ -163,7 +160,7 @@ fn formulas(point: &LaunchPoint) -> &'static str {
     }
 }
 
-fn moves(output: &Rooflines) -> Table {
+fn moves(output: &Rooflines) -> impl Into<Table> {
     let point = |at: u32| usize::try_from(at).ok().and_then(|at| output.points.get(at));
     let moves = output.moves.iter();
     let moves = moves.filter_map(|moved| Some((moved, point(moved.from)?, point(moved.to)?)));
@@ -176,5 +173,4 @@ fn moves(output: &Rooflines) -> Table {
         .column("Memory", |(_, _, to)| to.memory.label())
         .figure("Work per second", Unit::Ratio, |(moved, ..)| moved.work_ratio)
         .figure("Work per byte", Unit::Ratio, |(moved, ..)| moved.intensity_ratio)
-        .build()
 }

@@ -1,10 +1,10 @@
-use flopwatch_model::Metric;
+use flopwatch_analysis_testing::metrics;
 
 use super::*;
 
 /// A launch with so many FFMA per cycle and so many bytes per second.
 fn launch(id: u64, name: &str, fused: f64, bytes_per_second: f64, duration_ns: f64) -> KernelProfile {
-    let metrics = [
+    let list = [
         ("gpu__time_duration.sum", duration_ns, "ns"),
         (
             "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed",
@@ -32,16 +32,12 @@ fn launch(id: u64, name: &str, fused: f64, bytes_per_second: f64, duration_ns: f
         ("dram__bytes.sum.peak_sustained", 100.0, "byte/cycle"),
         ("dram__cycles_elapsed.avg.per_second", 1e9, "hz"),
     ];
-    let metric = |(name, value, unit): (&str, f64, &str)| {
-        let (value, unit) = (value.into(), unit.to_owned());
-        (name.to_owned(), Metric { value, unit })
-    };
     KernelProfile {
         id,
         name: name.to_owned(),
         grid: [8, 1, 1],
         block: [32, 1, 1],
-        metrics: metrics.into_iter().map(metric).collect(),
+        metrics: metrics(&list),
         ..KernelProfile::default()
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn page(title: &str, about: &str, result: &StragglersResult) -> Page 
     page
 }
 
-fn ranks(result: &StragglersResult) -> Table {
+fn ranks(result: &StragglersResult) -> impl Into<Table> {
     Table::of("Ranks, the one that waits least first", &result.ranks)
         .column("Rank", |rank| rank.rank)
         .column("Input", |rank| rank.input)
@@ -40,10 +40,9 @@ fn ranks(result: &StragglersResult) -> Table {
         .column("Came last", |rank| rank.last)
         .column("Came first", |rank| rank.first)
         .figure("Taken from its clock", Unit::Ns, |rank| rank.clock_offset_ns)
-        .build()
 }
 
-fn rows(result: &StragglersResult) -> Table {
+fn rows(result: &StragglersResult) -> impl Into<Table> {
     Table::of("By operation and message size", &result.rows)
         .about("The latency of a collective is its shortest kernel of all ranks, which waits least.")
         .column("Operation", |row| row.operation.name())
@@ -59,10 +58,9 @@ fn rows(result: &StragglersResult) -> Table {
             row.algorithm_bytes_per_second
         })
         .figure("Bus bandwidth", Unit::BytesPerSecond, |row| row.bus_bytes_per_second)
-        .build()
 }
 
-fn worst(result: &StragglersResult) -> Table {
+fn worst(result: &StragglersResult) -> impl Into<Table> {
     Table::of("Longest waits", &result.worst)
         .left_out(result.worst_left_out)
         .column("Operation", |call| call.operation.name())
@@ -74,5 +72,4 @@ fn worst(result: &StragglersResult) -> Table {
         .column("First", |call| call.first)
         .column("Last", |call| call.last)
         .at(|call| call.place)
-        .build()
 }

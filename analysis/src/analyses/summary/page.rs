@@ -76,12 +76,11 @@ fn gpus(summary: &Summary) -> page::Table {
         .build()
 }
 
-fn busy(summary: &Summary) -> Bars {
+fn busy(summary: &Summary) -> impl Into<Bars> {
     Bars::of("Busy share of the window", Unit::Ratio, &summary.gpus, |gpu| {
         format!("GPU {}", gpu.device)
     })
     .series("busy", |gpu| gpu.busy_ratio_of_window)
-    .build()
 }
 
 fn rows(title: &str, table: &Table) -> page::Table {

@@ -29,20 +29,18 @@ pub(super) fn page(title: &str, about: &str, result: &ThreadsResult) -> Page {
             })
             .collect(),
     });
-    if !result.os_functions.is_empty() {
-        page.table(
-            Table::of("Functions of the operating system", &result.os_functions)
-                .column("Function", |row| row.name.as_str())
-                .column("Kind", |row| row.kind.name().replace('_', " "))
-                .column("Calls", |row| row.calls)
-                .figure("Total", Unit::Ns, |row| row.total_ns)
-                .figure("Max", Unit::Ns, |row| row.max_ns),
-        );
-    }
+    page.table_unless_empty(
+        Table::of("Functions of the operating system", &result.os_functions)
+            .column("Function", |row| row.name.as_str())
+            .column("Kind", |row| row.kind.name().replace('_', " "))
+            .column("Calls", |row| row.calls)
+            .figure("Total", Unit::Ns, |row| row.total_ns)
+            .figure("Max", Unit::Ns, |row| row.max_ns),
+    );
     page
 }
 
-fn bars(result: &ThreadsResult) -> Bars {
+fn bars(result: &ThreadsResult) -> impl Into<Bars> {
     let threads = result.rows.iter().take(MAX_CHARTED_THREADS);
     Bars::of("Threads that worked longest", Unit::Ns, threads, |row| {
         format!("process {} thread {}", row.process, row.thread)
@@ -51,7 +49,6 @@ fn bars(result: &ThreadsResult) -> Bars {
     .series("waiting", |row| row.waiting_ns)
     .series("nothing recorded", |row| row.unrecorded_ns)
     .stacked()
-    .build()
 }
 
 fn rows(result: &ThreadsResult) -> Table {

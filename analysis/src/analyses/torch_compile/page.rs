@@ -63,7 +63,7 @@ fn sentence(result: &TorchCompileResult, side: &CompileSide) -> String {
     text
 }
 
-fn compared(captures: &[CompileSide]) -> Table {
+fn compared(captures: &[CompileSide]) -> impl Into<Table> {
     Table::of("Captures", captures)
         .about(
             "The speed-up is against the first eager capture. Iterations leave out the first one and \
@@ -82,7 +82,6 @@ fn compared(captures: &[CompileSide]) -> Table {
         .figure("Triton", Unit::Ratio, |side| side.triton_ratio)
         .number("CUDA graphs", 2, |side| side.graph_launches)
         .without_unknown()
-        .build()
 }
 
 fn id(code: Option<CompileId>) -> Cell {
@@ -188,7 +187,7 @@ fn phases(page: &mut Page, result: &TorchCompileResult) {
     }
 }
 
-fn regions(result: &TorchCompileResult) -> Table {
+fn regions(result: &TorchCompileResult) -> impl Into<Table> {
     Table::of("Compiled code", &result.regions)
         .left_out(result.regions_left_out)
         .column("Code", |region| id(region.code))
@@ -200,5 +199,4 @@ fn regions(result: &TorchCompileResult) -> Table {
         .number("GPU operations per run", 1, |region| region.gpu_operations_per_run)
         .at(|region| region.longest)
         .without_unknown()
-        .build()
 }

@@ -12,6 +12,7 @@ use flopwatch_report::NotCaptured;
 use flopwatch_report::page::TimelineLocation;
 
 use super::{CompileSide, CompileThread, CompiledRegion, TorchCompileResult};
+use crate::cut::cut;
 
 /// What is known of a capture.
 pub(super) struct Side<'a> {
@@ -302,10 +303,4 @@ impl TorchCompileResult {
         }));
         self.not_captured = missing;
     }
-}
-
-fn cut<T>(list: &mut Vec<T>, limit: u32) -> u64 {
-    let left_out = list.len().saturating_sub(index(limit));
-    list.truncate(index(limit));
-    count(left_out)
 }

@@ -14,14 +14,7 @@ fn program(is_compiled: bool) -> Timeline {
     let mut start = 0;
     for number in 0..4 {
         let length = if number == 0 && is_compiled { 1000 } else { step_ns };
-        let step = trace.event(
-            Category::Step,
-            steps,
-            &format!("ProfilerStep#{number}"),
-            start,
-            start + length,
-        );
-        trace.number(step, ColumnId::StepNumber, number);
+        trace.step(steps, number, start, start + length);
         let end = start + length;
         if is_compiled {
             if number == 0 {
@@ -34,11 +27,7 @@ fn program(is_compiled: bool) -> Timeline {
         }
         for (call, name, length) in [(85, "triton_poi_fused_add_0", 30), (60, "gemm", 20), (40, "gemm", 50)] {
             let call = end - call;
-            trace.launch(
-                (api, call, call + 2),
-                Category::CudaKernel,
-                (stream, name, call, call + length),
-            );
+            trace.launch_kernel((api, call, call + 2), (stream, name, call, call + length));
         }
         start = end;
     }

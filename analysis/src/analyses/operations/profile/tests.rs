@@ -13,11 +13,7 @@ fn capture() -> Timeline {
     let (nvtx, api) = (trace.thread(1, 1, Track::Nvtx), trace.thread(1, 1, Track::CudaApi));
     trace.event(Category::NvtxRange, nvtx, "step 1", 0, 2_000_000);
     trace.event(Category::NvtxRange, nvtx, "load", 3_000_000, 4_000_000);
-    trace.launch(
-        (api, 500_000, 1_000_000),
-        Category::CudaKernel,
-        (stream, "gemm", 1_000_000, 2_000_000),
-    );
+    trace.launch_kernel((api, 500_000, 1_000_000), (stream, "gemm", 1_000_000, 2_000_000));
     let mut timeline = trace.build();
     timeline.capture.session_start_utc_ns = Some(1_000_000_000_000_000_000);
     timeline
