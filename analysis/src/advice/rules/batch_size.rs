@@ -49,9 +49,7 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
     };
     let grids = facts.grids();
     if grids.known == 0 {
-        return Verdict::abstain(
-            "the source says no grids of kernels, or not how many multiprocessors the GPU has",
-        );
+        return Verdict::abstain("the source says no grids of kernels, or not how many multiprocessors the GPU has");
     }
     let reserved = facts.reserved();
     // Of several GPUs the fullest one decides.

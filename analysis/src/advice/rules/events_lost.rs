@@ -70,9 +70,8 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
     } else {
         Severity::Low
     };
-    let mut what = format!(
-        "Lost or cut events: {count}, beside {kept} that are here. Sums are too small, and gaps may be none."
-    );
+    let mut what =
+        format!("Lost or cut events: {count}, beside {kept} that are here. Sums are too small, and gaps may be none.");
     if impossible > 0 {
         let times = format!(" Left out or cut because their times cannot be: {impossible}.");
         what.push_str(&times);

@@ -74,9 +74,7 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
             "Code 2 is out of memory. Use smaller pieces of the problem, or free what is no longer needed.",
         ))
     } else {
-        found.do_this(
-            "Look the code up (cudaError_t, CUresult) and see whether the program means to go on after it.",
-        )
+        found.do_this("Look the code up (cudaError_t, CUresult) and see whether the program means to go on after it.")
     };
     found.into()
 }

@@ -110,7 +110,9 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
     .confidence(Confidence::Medium)
     .evidence("their GPU time", busy, Unit::Ns)
     .at(facts.largest(pieces, Unit::Ns))
-    .do_this("Pad dimensions to multiples of 16, better of 128: vocabulary size, hidden sizes, batch times sequence length.")
+    .do_this(
+        "Pad dimensions to multiples of 16, better of 128: vocabulary size, hidden sizes, batch times sequence length.",
+    )
     .into()
 }
 

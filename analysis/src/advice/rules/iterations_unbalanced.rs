@@ -43,9 +43,7 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
             .not_found
             .as_ref()
             .map(|lacking| lacking.reason.clone());
-        return Verdict::abstain(
-            reason.unwrap_or_else(|| "the capture holds fewer than five iterations".to_owned()),
-        );
+        return Verdict::abstain(reason.unwrap_or_else(|| "the capture holds fewer than five iterations".to_owned()));
     }
     let mut lengths: Vec<u64> = list.iter().map(|iteration| iteration.time.len()).collect();
     let all: u64 = lengths.iter().sum();

@@ -35,8 +35,7 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
         return Verdict::abstain("the source does not say which kind of memory was copied");
     }
     let kind = |work: &Work, id| work.events(facts.timeline)?.column(id)?.get(index(work.at));
-    let is_pageable =
-        |work: &Work, id| kind(work, id).and_then(MemoryKind::from_number) == Some(MemoryKind::Pageable);
+    let is_pageable = |work: &Work, id| kind(work, id).and_then(MemoryKind::from_number) == Some(MemoryKind::Pageable);
     let found = facts.work.all().iter().filter(|work| {
         Category::MEMCPY.contains(&work.category)
             && (is_pageable(work, ColumnId::SrcMemoryKind) || is_pageable(work, ColumnId::DstMemoryKind))

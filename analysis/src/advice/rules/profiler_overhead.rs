@@ -51,9 +51,7 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
     .severity(Severity::Medium)
     .evidence("profiler's own work in the window", taken, Unit::Ns)
     .at(facts.largest(pieces, Unit::Ns))
-    .do_this(
-        "Capture fewer categories, without stacks and shapes, or a window that ends before the buffers are full.",
-    )
+    .do_this("Capture fewer categories, without stacks and shapes, or a window that ends before the buffers are full.")
     .into()
 }
 

@@ -29,9 +29,7 @@ pub(super) static RULE: Rule = Rule {
 fn evaluate(facts: &Facts<'_>) -> Verdict {
     let grids = facts.grids();
     if grids.known == 0 {
-        return Verdict::abstain(
-            "the source says no grids of kernels, or not how many multiprocessors the GPU has",
-        );
+        return Verdict::abstain("the source says no grids of kernels, or not how many multiprocessors the GPU has");
     }
     let (unused, window) = (facts.shared(grids.all_unused_ns()), facts.window.len());
     if !SHARE.reached(unused, window) {

@@ -25,10 +25,8 @@ pub(super) const MEMORY: &[Category] = &[
 ];
 
 /// What tables of all GPU work are made of.
-pub(super) const GPU_PARTS: &[(&[Category], &str)] = &[
-    (&[Category::CudaKernel], "kernels"),
-    (MEMORY, "copies and memsets"),
-];
+pub(super) const GPU_PARTS: &[(&[Category], &str)] =
+    &[(&[Category::CudaKernel], "kernels"), (MEMORY, "copies and memsets")];
 
 /// Everything that CUDA does and is asked for, and the ranges around it.
 const CUDA_AND_RANGES: &[Category] = gpu_work_and![Category::CudaMigration, Category::CudaApi, Category::NvtxRange];
