@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_collection_and_a_capture_that_nobody_took_keep_the_container() {
-        let (folder, run) = run_folder();
+        let (_folder, run) = run_folder();
         assert!(!is_captured(&run), "a folder without anything in it");
         run.make_out().unwrap();
         assert!(!is_captured(&run));

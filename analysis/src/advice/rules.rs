@@ -108,9 +108,9 @@ mod tests {
         for rule in rules::ALL {
             let id = rule.id;
             let [fires, quiet] = rule.captures.map(|capture| capture());
-            let fired = verdict(rule, &fires);
-            let Verdict::Fires(found) = fired else {
-                panic!("{id} must fire and does not: {fired:?}");
+            let loud = verdict(rule, &fires);
+            let Verdict::Fires(found) = loud else {
+                panic!("{id} must fire and does not: {loud:?}");
             };
             assert!(
                 !found.sentence.is_empty() && !found.actions.is_empty(),

@@ -88,8 +88,8 @@ fn what_overlaps_gets_a_track_of_its_own_and_what_nests_does_not() {
     // 0-100 holds 10-30 and 30-70; 50-150 crosses it.
     assert_eq!(ranges, [0, 0, 0, 1].map(|track| track + ranges[0]), "{trace}");
     let events = trace["traceEvents"].as_array().unwrap().iter();
-    let named = events.filter(|event| event["name"] == "thread_name");
-    let names: BTreeSet<&str> = named.filter_map(|event| event["args"]["name"].as_str()).collect();
+    let of_threads = events.filter(|event| event["name"] == "thread_name");
+    let names: BTreeSet<&str> = of_threads.filter_map(|event| event["args"]["name"].as_str()).collect();
     let expected = ["a \"row\"", "a \"row\" (2)", "a \"row\": NVTX", "a \"row\": NVTX (2)"];
     assert_eq!(names, expected.into());
 }

@@ -19,8 +19,8 @@ impl Message {
 
     /// Entries of these names, which are numbered from 1 on.
     fn names(self, table: u64, names: &[&str]) -> Self {
-        let named = (1..).zip(names);
-        named.fold(self, |plane, (id, name)| plane.named(table, id, name))
+        let numbered = (1..).zip(names);
+        numbered.fold(self, |plane, (id, name)| plane.named(table, id, name))
     }
 }
 
