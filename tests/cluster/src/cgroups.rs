@@ -202,7 +202,7 @@ pub(crate) fn end_all_nodes(layout: &Layout) -> Result<()> {
 }
 
 fn end_named(name: &str) -> Result<()> {
-    for _ in 0..20 {
+    for _ in 0..400 {
         let folders = folders(Path::new(MOUNT), name);
         let mut pids = Vec::new();
         for folder in &folders {
@@ -214,6 +214,8 @@ fn end_named(name: &str) -> Result<()> {
             return folders.iter().try_for_each(|folder| remove_tree(folder));
         }
         end_all(&pids)?;
+        // What was killed a moment ago is still listed until it is gone.
+        pause(Duration::from_millis(50));
     }
     bail!("processes keep starting in the cgroup {name}")
 }

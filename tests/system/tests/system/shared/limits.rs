@@ -16,7 +16,7 @@ const PER_NODE: usize = 2;
 /// Pods that run, so many of them, all on the node of the first.
 async fn pods_on_one_node(namespace: &TestNamespace, count: usize) -> Result<Vec<String>> {
     let names: Vec<String> = (0..count).map(|at| format!("plain-{at}")).collect();
-    let mut node = None;
+    let mut node: Option<String> = None;
     for name in &names {
         let mut pod = workload(name, false, &["--quiet"]);
         if let Some(node) = &node {
