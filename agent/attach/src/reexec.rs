@@ -2,8 +2,8 @@
 //!
 //! Contract with the calling program: when its first argument is one of [`SUBCOMMANDS`], it hands
 //! its arguments to [`child_main`] before it starts a thread, and exits with what that returns. The
-//! child's standard input is no input but the pipe on which it reports, or the socket on which it is
-//! told what to run too; standard output and error are the command's own.
+//! child's standard input is no input but the pipe on which it reports, or the socket on which it
+//! is told what to run too; standard output and error are the command's own.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -350,8 +350,9 @@ pub(crate) fn run_asking(
 }
 
 /// Starts the child with `frame`, of which it makes ready what it can, and waits for the `order`:
-/// what the child is told then, its deadline, and what cancels it. Then does as [`run_asking`] does.
-/// None where there is no order: the child is gone.
+/// what the child is told then, its deadline, and what cancels it. Then does as [`run_asking`]
+/// does. None where there is no order: the child is gone. A child that could not be started ahead,
+/// or is gone by then, is started once more.
 pub(crate) fn run_ordered<O: Serialize>(
     reexec: &Reexec,
     subcommand: &str,
@@ -362,17 +363,24 @@ pub(crate) fn run_ordered<O: Serialize>(
         let (ours, theirs) = UnixStream::pair().map_err(ReexecError::start("talk to"))?;
         Ok((start(reexec, subcommand, frame, theirs.into())?, ours))
     };
-    let (mut child, mut ours) = waiting()?;
+    let mut ahead = waiting();
     let Some((order, deadline, cancel)) = order() else {
-        // It has started nothing yet.
-        kill_group(&mut child);
-        child.wait().map_err(ReexecError::start("wait for"))?;
+        if let Ok((mut child, _)) = ahead {
+            // It has started nothing yet.
+            kill_group(&mut child);
+            child.wait().map_err(ReexecError::start("wait for"))?;
+        }
         return Ok(None);
     };
     // One that waited for long may be gone: where memory runs short the kernel ends it first.
-    if matches!(child.try_wait(), Ok(Some(_))) {
-        (child, ours) = waiting()?;
+    let is_gone = match &mut ahead {
+        Ok((child, _)) => matches!(child.try_wait(), Ok(Some(_))),
+        Err(_) => true,
+    };
+    if is_gone {
+        ahead = waiting();
     }
+    let (child, mut ours) = ahead?;
     let told = serde_json::to_vec(&order)
         .map_err(std::io::Error::from)
         .and_then(|text| ours.write_all(&text))

@@ -151,9 +151,9 @@ pub fn anonymous(bytes: usize) -> Option<NonNull<u8>> {
     mapping([0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, usize::MAX, 0])
 }
 
-/// Maps the pages of `bytes` bytes from `begin` on, a page's begin, to be written to: one call in the
-/// place of a fault for each of them. Nothing happens before Linux 5.14, or where one of them cannot
-/// be had; each is then mapped as it is touched.
+/// Maps the pages of `bytes` bytes from `begin` on, a page's begin, to be written to: one call in
+/// the place of a fault for each of them. Nothing happens before Linux 5.14, and where one of them
+/// cannot be had the call ends without a signal; each is then mapped as it is touched.
 pub fn populate(begin: NonNull<u8>, bytes: usize) {
     call(MADVISE, [begin.addr().get(), bytes, MADV_POPULATE_WRITE]);
 }

@@ -1,5 +1,5 @@
-//! A sandbox that is made ready before there is a child to run in it: it has its cgroup by then, and
-//! has left the machine's namespaces.
+//! A sandbox that is made ready before there is a child to run in it: it has its cgroup by then,
+//! and has left the machine's namespaces.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};

@@ -234,7 +234,6 @@ fn take(tracer: &Tracer) -> Option<Open> {
                 .compare_exchange(known, taken, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
         {
-            map(file, index, begin);
             let (moment, set) = (tracer.slot.moment(), |place: usize, value| {
                 file.set_half(begin.wrapping_add(place), value);
             });
@@ -245,6 +244,8 @@ fn take(tracer: &Tracer) -> Option<Open> {
             file.set(begin.wrapping_add(MONOTONIC_NS_AT), moment.monotonic_ns);
             file.set(begin.wrapping_add(REALTIME_NS_AT), moment.realtime_ns);
             word.store(claim(number, State::Open), Ordering::Release);
+            // Once it says whose it is: a process that is killed meanwhile leaves it to others.
+            map(file, index, begin);
             let open = Open {
                 index,
                 begin,

@@ -9,9 +9,10 @@ mod rig;
 mod work;
 
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::chown;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -82,6 +83,25 @@ fn a_sandbox_that_was_made_ready_for_no_tool_runs_none() {
     let Some(rig) = Rig::new() else { return };
     let frame = rig.tool("touch made");
     assert!(sandbox::run_ahead(&rig.agent(), &frame, || None).unwrap().is_none());
+    assert!(!rig.at("spool/own/work/made").exists());
+}
+
+#[test]
+fn a_sandbox_that_waits_for_its_tool_ends_with_whoever_started_it() {
+    let Some(rig) = Rig::new() else { return };
+    let frame = serde_json::to_string(&rig.tool("touch made")).unwrap();
+    let (orders, waiting) = UnixStream::pair().unwrap();
+    let mut outside = Command::new("setpriv")
+        .args([&format!("--bounding-set={CAPABILITIES}"), "--inh-caps=-all"])
+        .arg(rig.helper)
+        .args(["sandbox-ahead", &frame])
+        .stdin(OwnedFd::from(waiting))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(orders);
+    let ended = wait_for("the end of what waits", || outside.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(1));
     assert!(!rig.at("spool/own/work/made").exists());
 }
 

@@ -1,5 +1,5 @@
-//! Who observes the window of a capture: what was before it is kept and made a timeline, its cost is
-//! measured, and its row of the fleet says when it was.
+//! Who observes the window of a capture: what was before it is kept and made a timeline, its cost
+//! is measured, and its row of the fleet says when it was.
 
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::failure::Failure;
@@ -7,7 +7,7 @@ use flopwatch_pipeline::transform::Samples;
 
 use super::context::Context;
 use super::prelude::{self, PendingPrelude};
-use super::{fleet_row, produce, window_cost};
+use super::{fleet_row, window_cost};
 use crate::adoption::Attached;
 use crate::overhead::Opened;
 
@@ -15,7 +15,6 @@ use crate::overhead::Opened;
 pub(super) async fn on_opened(cx: &mut Context<'_>, attached: &Attached, opened: Opened) {
     prelude::on_opened(cx, attached).await;
     cx.unwritten.prelude = Some(PendingPrelude::begin(cx));
-    produce::on_opened(cx).await;
     window_cost::on_opened(cx, attached, opened);
 }
 

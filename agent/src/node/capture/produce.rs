@@ -29,7 +29,7 @@ use crate::node::Node;
 
 /// Makes a sandbox ready while the window is open: whoever waits for its picture does not wait for
 /// that. Where it fails, it is tried again at the window's end.
-pub(super) async fn on_opened(cx: &mut Context<'_>) {
+pub(super) async fn make_ready(cx: &mut Context<'_>) {
     match make_sandbox(cx.node, &cx.spool).await {
         Ok(sandbox) => {
             cx.node.steps.prepare(&sandbox);

@@ -14,7 +14,7 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::context::Context;
-use super::{observers, prelude, start, window_cost};
+use super::{observers, prelude, produce, start, window_cost};
 use crate::adoption::{Attached, Collection, Stage};
 use crate::overhead::{MAX_POLL_INTERVAL, Opened};
 use crate::plan::{Window, WindowStep, window};
@@ -39,6 +39,8 @@ pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result
         if let Some(held) = cx.unwritten.held.take() {
             start::release(cx, held, attached).await?;
         }
+        // Not before: a program that is held waits for nothing but its collection.
+        produce::make_ready(cx).await;
     }
     record(cx, collection).await
 }

@@ -1,5 +1,6 @@
 //! What runs in a container, or on a foreign file, and what it may do there.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use flopwatch_attach::enter::{self, Entry};
@@ -120,16 +121,26 @@ fn a_sandboxed_tool_that_nobody_wants_any_more_is_killed_and_reaped_with_its_chi
             folder.path(),
         )
     };
-    let (cancelled, cancel) = std::io::pipe().unwrap();
-    let reexec = rig.reexec.clone();
-    let running = std::thread::spawn(move || sandbox::run_until(&reexec, &tool, &cancelled.into()).unwrap());
-    // The sandbox's first process, the shell, and what it started.
-    wait_until("the tool's processes", || running_as(user).len() == 4);
-    let start = Instant::now();
-    drop(cancel);
-    assert_eq!(running.join().unwrap().end, End::Cancelled);
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
-    assert_eq!(running_as(user).len(), 0, "killed and reaped before the caller goes on");
+    for is_ahead in [false, true] {
+        let (cancelled, cancel) = std::io::pipe().unwrap();
+        let (reexec, tool, cancelled) = (rig.reexec.clone(), tool.clone(), OwnedFd::from(cancelled));
+        let running = std::thread::spawn(move || {
+            if is_ahead {
+                let frame = tool.clone();
+                let ran = sandbox::run_ahead(&reexec, &frame, || Some((tool, cancelled)));
+                ran.unwrap().unwrap()
+            } else {
+                sandbox::run_until(&reexec, &tool, &cancelled).unwrap()
+            }
+        });
+        // The sandbox's first process, the shell, and what it started.
+        wait_until("the tool's processes", || running_as(user).len() == 4);
+        let start = Instant::now();
+        drop(cancel);
+        assert_eq!(running.join().unwrap().end, End::Cancelled);
+        assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+        assert_eq!(running_as(user).len(), 0, "killed and reaped before the caller goes on");
+    }
 }
 
 /// The processes of a user.
