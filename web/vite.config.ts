@@ -80,5 +80,6 @@ export default defineConfig({
   optimizeDeps: { noDiscovery: true, include: ["preact", "preact/hooks", "preact/jsx-runtime", "preact/jsx-dev-runtime"] },
   worker: { format: "es" },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  test: { include: ["src/**/*.test.ts", "tests/**/*.test.ts"] },
+  // A round runs them behind all else.
+  test: { include: ["src/**/*.test.ts", "tests/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 120_000 },
 });
