@@ -59,8 +59,8 @@ impl NotCaptured {
         Some(Self::new(what, reason))
     }
 
-    /// Each of `parts` that has no figures by [`NotCaptured::unless_any`]: the categories that it is
-    /// made of, and what it is.
+    /// Each of `parts` that has no figures by [`NotCaptured::unless_any`]: the categories that it
+    /// is made of, and what it is.
     pub fn of_parts(capture: &Capture, parts: &[(&[Category], &str)]) -> Vec<Self> {
         let missing = |(categories, what): &(&[Category], &str)| Self::unless_any(capture, categories, what);
         parts.iter().filter_map(missing).collect()

@@ -160,7 +160,11 @@ fn a_gpu_is_busy_in_the_part_of_the_window_that_holds_events_too() {
     let summary = summarise(&timeline);
     let events = || timeline.capture.events.values();
     let begin = events().flat_map(|events| &events.start_ns).min().unwrap();
-    let span = events().filter_map(Events::last_end_ns).max().unwrap() - begin;
+    let ends = |events: &Events| {
+        let times = events.start_ns.iter().zip(&events.duration_ns);
+        times.map(|(start, length)| start + length).max()
+    };
+    let span = events().filter_map(ends).max().unwrap() - begin;
     assert_eq!(summary.events_span_ns, span);
     assert!(span < summary.window_ns, "{span} of {}", summary.window_ns);
     for gpu in &summary.gpus {

@@ -100,7 +100,7 @@ fn evaluate(facts: &Facts<'_>) -> Verdict {
     .into()
 }
 
-/// Both GPUs end an all-reduce at 120 us; the second one enters it at `late` us, the first at 100
+/// Both GPUs end an all-reduce at 120 us; the second one enters it at `early` us, the first at 100
 /// us.
 #[cfg(test)]
 fn scene(early: u64) -> flopwatch_model::Timeline {
