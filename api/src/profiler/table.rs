@@ -39,7 +39,7 @@ struct Entry {
     name: &'static str,
     word: &'static str,
     about: &'static str,
-    needs_preparation: bool,
+    needs_launcher: bool,
     outlives_pod: bool,
     files: &'static [RawFile],
 }
@@ -59,8 +59,8 @@ pub type Variable = (&'static str, &'static str);
 ///
 /// - `word`: the name in requests over HTTP, on command lines and in the label of pods;
 /// - `about`: what the profiler gives and what it needs, for people;
-/// - `needs_preparation`: whether it profiles only containers that were prepared when their pod was
-///   created;
+/// - `needs_launcher`: whether it profiles only containers whose command the launcher started; one
+///   that needs variables or a volume alone does not, and says itself where they are missing;
 /// - `outlives_pod`: whether what it recorded is kept on the node when the pod has ended;
 /// - `prepares`: the name again and what admission adds to a container for it, left out for a
 ///   profiler that needs nothing: `purpose` for people, the `variables` that the profiler needs,
@@ -73,7 +73,7 @@ macro_rules! profilers {
         $profiler:ident {
             word: $word:literal,
             about: $about:literal,
-            needs_preparation: $needs_preparation:literal,
+            needs_launcher: $needs_launcher:literal,
             outlives_pod: $outlives_pod:literal,
             $(prepares: $prepared:ident {
                 purpose: $purpose:literal,
@@ -107,7 +107,7 @@ macro_rules! profilers {
                         name: stringify!($profiler),
                         word: $word,
                         about: $about,
-                        needs_preparation: $needs_preparation,
+                        needs_launcher: $needs_launcher,
                         outlives_pod: $outlives_pod,
                         files: &[$($file),*],
                     },)+
@@ -161,14 +161,14 @@ profilers! {
     Auto {
         word: "auto",
         about: "The deepest profiler that is open for the container.",
-        needs_preparation: false,
+        needs_launcher: false,
         outlives_pod: false,
         files: [],
     }
     Nsys {
         word: "nsys",
         about: "Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.",
-        needs_preparation: true,
+        needs_launcher: true,
         outlives_pod: false,
         prepares: Nsys {
             purpose: "Nsight Systems: the launcher, the tools and their volumes.",
@@ -181,7 +181,7 @@ profilers! {
     Ncu {
         word: "ncu",
         about: "Nsight Compute: counters of kernels. Needs a pod that the session makes.",
-        needs_preparation: true,
+        needs_launcher: true,
         outlives_pod: false,
         prepares: Ncu {
             purpose: "Nsight Compute, which starts the program itself: in pods that a session made, and nowhere else.",
@@ -194,7 +194,7 @@ profilers! {
     Kineto {
         word: "kineto",
         about: "PyTorch's own profiler: operators, annotations, Python functions, CUDA. Needs a program that was started for it.",
-        needs_preparation: false,
+        needs_launcher: false,
         outlives_pod: false,
         prepares: Kineto {
             purpose: "PyTorch's Kineto: a variable.",
@@ -210,7 +210,7 @@ profilers! {
     Jax {
         word: "jax",
         about: "JAX's own profiler. Needs a program that runs its service (jax.profiler.start_server).",
-        needs_preparation: false,
+        needs_launcher: false,
         outlives_pod: false,
         prepares: Jax {
             purpose: "JAX: variables.",
@@ -227,14 +227,14 @@ profilers! {
     Metrics {
         word: "metrics",
         about: "NVML samples alone.",
-        needs_preparation: false,
+        needs_launcher: false,
         outlives_pod: false,
         files: [],
     }
     Recorder {
         word: "recorder",
         about: "What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it.",
-        needs_preparation: false,
+        needs_launcher: false,
         outlives_pod: true,
         prepares: Recorder {
             purpose: "The flight recorder: a library that NVTX loads, and a volume for its file.",
@@ -249,7 +249,7 @@ profilers! {
     Cuda {
         word: "cuda",
         about: "The CUDA tracer: kernels, copies, waits, calls and graphs, at once. Needs a pod that was prepared for it.",
-        needs_preparation: false,
+        needs_launcher: false,
         outlives_pod: false,
         prepares: Cuda {
             purpose: "The CUDA tracer: a library that CUDA's driver loads, and a volume for its file.",
@@ -284,9 +284,9 @@ impl ProfilerType {
         self.entry().about
     }
 
-    /// Whether it profiles only containers that were prepared when their pod was created.
-    pub const fn needs_preparation(self) -> bool {
-        self.entry().needs_preparation
+    /// Whether it profiles only containers whose command the launcher started.
+    pub const fn needs_launcher(self) -> bool {
+        self.entry().needs_launcher
     }
 
     /// Whether what it recorded is kept on the node when the pod has ended.
@@ -348,9 +348,9 @@ mod tests {
     }
 
     #[test]
-    fn a_profiler_that_needs_preparation_has_a_word_to_prepare_with() {
+    fn a_profiler_that_needs_the_launcher_has_a_word_to_prepare_with() {
         for profiler in ProfilerType::ALL {
-            assert!(PreparationWord::of(profiler).is_some() || !profiler.needs_preparation());
+            assert!(PreparationWord::of(profiler).is_some() || !profiler.needs_launcher());
         }
         for word in PreparationWord::ALL {
             assert_eq!(PreparationWord::of(word.profiler()), Some(word));

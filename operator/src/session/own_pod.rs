@@ -169,7 +169,7 @@ fn traced(session: &ProfilingSession) -> String {
 /// again may help.
 pub fn unprepared(session: &ProfilingSession, pod: &Pod) -> Option<(String, bool)> {
     let spec = &session.spec;
-    if !spec.profiler.type_.needs_preparation() && spec.start != StartMode::ContainerStart {
+    if !spec.profiler.type_.needs_launcher() && spec.start != StartMode::ContainerStart {
         return None;
     }
     if let Some(why) = pod::unprepared(pod) {

@@ -113,7 +113,7 @@ pub(super) async fn attach(
     attribute(cx, &mut probed).await;
     let capabilities = cx.node.profilers.capabilities(&probed.facts);
     let attached = pick(cx, &held.container_id, &probed, capabilities, pod.as_deref(), earlier)?;
-    if !attached.profiler.type_.needs_preparation() {
+    if !attached.profiler.type_.needs_launcher() {
         // From the first instruction on there is nothing less: it would be another request.
         return Err(Failure::new(CaptureReason::ProfilerUnavailable, attached.note));
     }
