@@ -34,7 +34,7 @@ async fn a_capture_of_pytorch_leaves_a_taken_name_alone_and_outlives_hostile_dat
     is_left_to_who_has_it(&namespace, &trainer).await?;
     outlives_hostile_datagrams(&namespace, &trainer).await?;
     says_that_the_disk_is_full(&namespace, &trainer).await?;
-    trainer.succeeds(&namespace, "afterwards", "Kineto").await?;
+    trainer.succeeds(&namespace, "afterwards", KINETO).await?;
     namespace.delete().await
 }
 
@@ -79,7 +79,7 @@ async fn says_that_the_disk_is_full(namespace: &TestNamespace, trainer: &Trainer
     drop(small);
 
     let roomy = SmallDisk::over(trainer.process, Path::new("/tmp"), DISK_MEBIBYTES)?;
-    trainer.open_window_of(namespace, "full", "Kineto", 4).await?;
+    trainer.open_window_of(namespace, "full", KINETO, 4).await?;
     roomy.fill(0)?;
     let end = namespace.nothing_of("full", &["DiskSpace"], "is full").await?;
     trainer.has_no_mark_of(namespace, &end).await

@@ -7,7 +7,7 @@ use flopwatch_api::schedule::{PROBABILITY_ANNOTATION, ProfilingSchedule, SCHEDUL
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Group, TestNamespace, dry_run, eventually};
 use flopwatch_system_tests::pods::{restarts, workload};
-use flopwatch_system_tests::sessions::{session, spec, with};
+use flopwatch_system_tests::sessions::{session, with};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -238,7 +238,7 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
 /// session of their own or on one of a schedule.
 async fn nobody_but_the_controller_says_how_probable_it_was(namespace: &TestNamespace) -> Result<()> {
     let sessions = namespace.api::<ProfilingSession>();
-    let asked = spec("trainer", 1, "Nsys");
+    let asked = json!({ "target": { "podName": "trainer" }, "durationSeconds": 1 });
     let session = |annotations: Value| session(&json!({ "name": "forged", "annotations": annotations }), &asked);
     sessions.create(&dry_run(), &session(json!({ "a": "b" }))?).await?;
     let forged = session(json!({ PROBABILITY_ANNOTATION: "1" }))?;

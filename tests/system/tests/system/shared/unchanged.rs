@@ -23,8 +23,8 @@ fn class(pod: &Pod) -> Option<&str> {
 
 #[tokio::test]
 async fn a_prepared_pod_keeps_its_class_and_one_without_room_for_the_tools_is_left_alone() -> Result<()> {
-    // Its level is "restricted": that the API server takes the pods at all shows that preparation
-    // asks for no right.
+    // The namespace's level is "restricted": that the API server takes the pods at all shows that
+    // preparation asks for no right.
     let Some(namespace) = TestNamespace::begin(Group::Shared, "class").await? else {
         return Ok(());
     };
