@@ -185,7 +185,8 @@ pub struct Options {
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub transform_timeout_seconds: u32,
     /// Users and groups of the child processes that read captures, one for each: numbers that
-    /// nothing else on the node has.
+    /// nothing else on the node has. A capture has one from its window on and a second one while
+    /// its prelude is made: four times --max-captures are enough, and some for conversions.
     #[arg(long, value_name = "FIRST-LAST", default_value_t)]
     pub child_users: UserRange,
     /// Memory of such a child. All that live at once take three quarters of the container's own
