@@ -132,13 +132,20 @@ async fn whoever_holds_the_gateways_token_can_make_no_session_of_their_own() -> 
     let annotations = json!({ TRIGGER_ANNOTATION: "Slow/0badcafe0badcafe" });
     let (none, of_pod) = (json!({}), json!({ "podName": POD }));
     let own_pod = json!({ "podTemplate": { "spec": { "containers": [{ "name": "main", "image": "none" }] } } });
-    let (owned, nobody) = (json!([owner]), json!([]));
+    let (by_schedule, nobody) = (json!([owner]), json!([]));
     let forged = [
-        ("as an alert's", &annotations, &labels, &owned, &of_pod, true),
-        ("without an alert", &none, &labels, &owned, &of_pod, false),
-        ("without a schedule", &annotations, &none, &owned, &of_pod, false),
+        ("as an alert's", &annotations, &labels, &by_schedule, &of_pod, true),
+        ("without an alert", &none, &labels, &by_schedule, &of_pod, false),
+        ("without a schedule", &annotations, &none, &by_schedule, &of_pod, false),
         ("that nobody owns", &annotations, &labels, &nobody, &of_pod, false),
-        ("of a pod of its own", &annotations, &labels, &owned, &own_pod, false),
+        (
+            "of a pod of its own",
+            &annotations,
+            &labels,
+            &by_schedule,
+            &own_pod,
+            false,
+        ),
     ];
     for (how, annotations, labels, owners, target, is_taken) in forged {
         let metadata =
