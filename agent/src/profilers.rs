@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 pub use any::{AnyProfiler, Journaled};
 pub use flopwatch_pipeline::products::Recipe;
-pub use profiler::{Observed, Profiler, RawFiles, Remains, STOP_TIMEOUT, Shortened};
+pub use profiler::{Observed, Profiler, Progress, RawFiles, Remains, STOP_TIMEOUT, Shortened};
 pub use registry::Registry;
 pub use site::{Limits, Site};
 pub use state::State;

@@ -5,7 +5,7 @@ use std::io::Write;
 use flopwatch_attach::graft::{GraftError, Target};
 use flopwatch_attach::rootfs::Volume;
 
-use crate::profilers::nsys::collector::Progress;
+use crate::profilers::Progress;
 
 /// A program that its profiler started, in one container. Every call may block, but is bounded.
 pub trait Launched: Send + Sync {

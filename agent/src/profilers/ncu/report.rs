@@ -16,9 +16,8 @@ use tracing::{debug, warn};
 use super::launched::Launched;
 use super::words;
 use crate::bound::Bound;
-use crate::profilers::Site;
-use crate::profilers::nsys::collector::Progress;
 use crate::profilers::profiler::take_out;
+use crate::profilers::{Progress, Site};
 
 /// How long the program may take to end, and the profiler to write its report after that.
 const REPORT_TIMEOUT: Duration = Duration::from_mins(2);

@@ -14,11 +14,11 @@ use flopwatch_launcher::raw_capture;
 use flopwatch_pipeline::failure::{Failure, chain};
 use tracing::{debug, warn};
 
-use super::collector::{Collector, Progress};
+use super::collector::Collector;
 use super::observed;
 use crate::bound::Bound;
 use crate::profilers::profiler::{NO_SPACE, take_out};
-use crate::profilers::{Observed, Site};
+use crate::profilers::{Observed, Progress, Site};
 
 /// Time after the window's end at which the session's supervisor stops a collection that no agent
 /// has stopped.

@@ -10,8 +10,7 @@ use flopwatch_attach::nsys::{Collection, SessionState};
 use flopwatch_attach::rootfs::Volume;
 use flopwatch_launcher::guard::Verdict;
 
-/// What a copy out of a container tells the bytes so far; false ends the copy.
-pub type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
+use crate::profilers::Progress;
 
 /// The profiler's session in one container. Every call may block, but is bounded.
 pub trait Collector: Send + Sync {

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use flopwatch_agent::profilers::Progress;
 use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::profilers::facts::{Facts, Preparation};
 use flopwatch_agent::profilers::ncu::launched::Launched;
-use flopwatch_agent::profilers::nsys::collector::{Collector, Progress};
+use flopwatch_agent::profilers::nsys::collector::Collector;
 use flopwatch_attach::graft::{Bounds, GraftError, LauncherState};
 use flopwatch_attach::nsys::{Collection, SessionState};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
