@@ -246,21 +246,12 @@ pub fn render(report: &Report, layout: Layout) -> String {
     for judged in others.filter(|judged| judged.profiler != ProfilerType::Nsys) {
         lines.push(format!(
             "{:15} {}",
-            format!("{}:", called(judged.profiler)),
+            format!("{}:", judged.profiler.called()),
             verdict(judged.open)
         ));
     }
     lines.push(format!("NVML metrics:   {}\n", verdict(report.metrics)));
     lines.join("\n")
-}
-
-/// What people call a profiler.
-const fn called(profiler: ProfilerType) -> &'static str {
-    match profiler {
-        ProfilerType::Nsys => "Nsight Systems",
-        ProfilerType::Ncu => "Nsight Compute",
-        other => other.as_str(),
-    }
 }
 
 /// Runs `doctor`: looks, prints, and fails when something blocks a profiler that the pod is
@@ -275,7 +266,7 @@ pub async fn run(cluster: &Cluster, arguments: &DoctorArguments, layout: Layout)
     };
     say(&text)?;
     let closed = report.profilers.iter().filter(|judged| !judged.open);
-    let closed: Vec<&str> = closed.map(|judged| called(judged.profiler)).collect();
+    let closed: Vec<&str> = closed.map(|judged| judged.profiler.called()).collect();
     if closed.is_empty() {
         return Ok(());
     }

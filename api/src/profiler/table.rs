@@ -38,6 +38,7 @@ pub(crate) mod names {
 struct Entry {
     name: &'static str,
     word: &'static str,
+    called: &'static str,
     about: &'static str,
     needs_launcher: bool,
     outlives_pod: bool,
@@ -58,6 +59,7 @@ pub type Variable = (&'static str, &'static str);
 /// with these fields:
 ///
 /// - `word`: the name in requests over HTTP, on command lines and in the label of pods;
+/// - `called`: what people call the profiler, in a sentence;
 /// - `about`: what the profiler gives and what it needs, for people;
 /// - `needs_launcher`: whether it profiles only containers whose command the launcher started; one
 ///   that needs variables or a volume alone does not, and says itself where they are missing;
@@ -72,6 +74,7 @@ macro_rules! profilers {
         $(#[$attribute:meta])*
         $profiler:ident {
             word: $word:literal,
+            called: $called:literal,
             about: $about:literal,
             needs_launcher: $needs_launcher:literal,
             outlives_pod: $outlives_pod:literal,
@@ -106,6 +109,7 @@ macro_rules! profilers {
                     $(Self::$profiler => &Entry {
                         name: stringify!($profiler),
                         word: $word,
+                        called: $called,
                         about: $about,
                         needs_launcher: $needs_launcher,
                         outlives_pod: $outlives_pod,
@@ -160,6 +164,7 @@ profilers! {
     #[default]
     Auto {
         word: "auto",
+        called: "Auto",
         about: "The deepest profiler that is open for the container.",
         needs_launcher: false,
         outlives_pod: false,
@@ -167,6 +172,7 @@ profilers! {
     }
     Nsys {
         word: "nsys",
+        called: "Nsight Systems",
         about: "Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.",
         needs_launcher: true,
         outlives_pod: false,
@@ -180,6 +186,7 @@ profilers! {
     }
     Ncu {
         word: "ncu",
+        called: "Nsight Compute",
         about: "Nsight Compute: counters of kernels. Needs a pod that the session makes.",
         needs_launcher: true,
         outlives_pod: false,
@@ -193,6 +200,7 @@ profilers! {
     }
     Kineto {
         word: "kineto",
+        called: "Kineto",
         about: "PyTorch's own profiler: operators, annotations, Python functions, CUDA. Needs a program that was started for it.",
         needs_launcher: false,
         outlives_pod: false,
@@ -209,6 +217,7 @@ profilers! {
     }
     Jax {
         word: "jax",
+        called: "Jax",
         about: "JAX's own profiler. Needs a program that runs its service (jax.profiler.start_server).",
         needs_launcher: false,
         outlives_pod: false,
@@ -226,6 +235,7 @@ profilers! {
     }
     Metrics {
         word: "metrics",
+        called: "Metrics",
         about: "NVML samples alone.",
         needs_launcher: false,
         outlives_pod: false,
@@ -233,6 +243,7 @@ profilers! {
     }
     Recorder {
         word: "recorder",
+        called: "Recorder",
         about: "What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it.",
         needs_launcher: false,
         outlives_pod: true,
@@ -248,6 +259,7 @@ profilers! {
     }
     Cuda {
         word: "cuda",
+        called: "Cuda",
         about: "The CUDA tracer: kernels, copies, waits, calls and graphs, at once. Needs a pod that was prepared for it.",
         needs_launcher: false,
         outlives_pod: false,
@@ -277,6 +289,11 @@ impl ProfilerType {
     /// The profiler of that word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profiler| profiler.word() == word)
+    }
+
+    /// What people call the profiler, in a sentence.
+    pub const fn called(self) -> &'static str {
+        self.entry().called
     }
 
     /// What the profiler gives and what it needs, for people.
