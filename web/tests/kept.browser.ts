@@ -139,9 +139,12 @@ test("what is damaged in the browser's storage is read from the file again", asy
   await expect.poll(async () => (await opened()).unpacked, { timeout: 60_000 }).toBe(0);
 });
 
+/** Whether the page's worker wanted the browser's storage, which a test has it refused. */
+const isRefused = async (page: Page) => (await Promise.all(page.workers().map((worker) => worker.evaluate(() => (globalThis as any).refused === true)))).includes(true);
+
 test.each([
-  ["cannot be opened", 'Object.defineProperty(self, "indexedDB", { get: () => { throw new DOMException("no", "SecurityError"); } });'],
-  ["is full", 'IDBObjectStore.prototype.put = () => { throw new DOMException("no", "QuotaExceededError"); };'],
+  ["cannot be opened", 'Object.defineProperty(self, "indexedDB", { get: () => { self.refused = true; throw new DOMException("no", "SecurityError"); } });'],
+  ["is full", 'IDBObjectStore.prototype.put = () => { self.refused = true; throw new DOMException("no", "QuotaExceededError"); };'],
 ])("where the browser's storage %s, a capture is shown all the same, and nothing is kept", async (_, refuse) => {
   file = { bytes: SYNTHETIC, tag: "one", status: 206 };
   const pattern = /\/worker-[^/]*\.js$/;
@@ -152,7 +155,7 @@ test.each([
   try {
     const first = await opened();
     expect(first.unpacked).toBeGreaterThan(20);
-    await first.page.waitForTimeout(1500);
+    await expect.poll(() => isRefused(first.page), { timeout: 60_000 }).toBe(true);
     expect((await opened()).unpacked).toBe(first.unpacked);
     expect(await entries(first.page)).toEqual([]);
   } finally {
@@ -203,6 +206,7 @@ test("what is forgotten in one window is not kept by another that has read it", 
   // It reads more, and would keep that.
   await first.page.getByRole("button", { name: "Tables" }).click();
   await first.page.locator(".tables tbody tr").first().waitFor();
+  // Nothing outside of the worker tells that it will not keep that: it would, once nothing more came for half a second (QUIET_MS).
   await first.page.waitForTimeout(1500);
   expect(await entries(other)).toEqual([]);
   expect((await opened()).unpacked).toBeGreaterThan(20);
