@@ -364,6 +364,10 @@ pub(crate) fn run_ordered<O: Serialize>(
         Ok((start(reexec, subcommand, frame, theirs.into())?, ours))
     };
     let mut ahead = waiting();
+    if let Err(error) = &ahead {
+        // What the next attempt meets may be another error.
+        tracing::warn!(?error, "a helper process could not be started ahead");
+    }
     let Some((order, deadline, cancel)) = order() else {
         if let Ok((mut child, _)) = ahead {
             // It has started nothing yet.
