@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod ncu;
 pub mod nsys;
 mod profiler;
+mod progress;
 pub mod recorder;
 pub mod registry;
 mod site;
@@ -26,7 +27,8 @@ use std::sync::Arc;
 
 pub use any::{AnyProfiler, Journaled};
 pub use flopwatch_pipeline::products::Recipe;
-pub use profiler::{Observed, Profiler, Progress, RawFiles, Remains, STOP_TIMEOUT, Shortened};
+pub use profiler::{Observed, Profiler, RawFiles, Remains, STOP_TIMEOUT, Shortened};
+pub use progress::Progress;
 pub use registry::Registry;
 pub use site::{Limits, Site};
 pub use state::State;

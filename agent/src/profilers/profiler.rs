@@ -26,6 +26,7 @@ use tracing::debug;
 use super::containers::Probed;
 use super::facts::Facts;
 use super::findings::Findings;
+use super::progress::Progress;
 use super::site::Site;
 use crate::nsys_versions::NsysVersions;
 
@@ -38,9 +39,6 @@ const BYTES_BETWEEN_CHECKS: u64 = 16 << 20;
 /// much of the disk.
 pub(super) const NO_SPACE: &str =
     "the node's disk would have less free space left than the agent must leave (--min-free-bytes, --min-free-percent)";
-
-/// What a copy out of a container tells the bytes so far; false ends the copy.
-pub type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// One way to profile a container. Every call may block, but is bounded.
 pub trait Profiler: fmt::Debug + Send + Sync {
