@@ -195,15 +195,18 @@ impl TestNamespace {
         kubectl(&self.name, arguments).await
     }
 
-    /// Binds a ClusterRole to a service account of the namespace, as its administrator would.
+    /// Binds a ClusterRole to a service account of the namespace, as its administrator would. Safe
+    /// to run twice.
     ///
     /// # Errors
     /// When the API server refuses it.
     pub async fn bind(&self, binding: &str, role: &str, account: &str) -> Result<()> {
-        let role = format!("--clusterrole={role}");
-        let account = format!("--serviceaccount={}:{account}", self.name);
-        let bind = ["create", "rolebinding", binding, &role, &account];
-        self.kubectl(&bind).await.map(drop)
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": binding },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
+            "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": self.name }]
+        });
+        apply(&self.name, &binding).await
     }
 
     /// Creates what a manifest says, as a user does: also what the types cannot hold.
@@ -211,10 +214,7 @@ impl TestNamespace {
     /// # Errors
     /// When the API server refuses it.
     pub async fn create_untyped(&self, manifest: &Value) -> Result<String> {
-        let file = NamedTempFile::new()?;
-        std::fs::write(file.path(), manifest.to_string())?;
-        let path = file.path().to_str().context("a path that is not UTF-8")?;
-        self.kubectl(&["create", "-f", path]).await
+        kubectl_file(&self.name, "create", manifest).await
     }
 
     /// The API of a namespaced kind here.
@@ -367,6 +367,22 @@ pub fn dry_run() -> PostParams {
 /// When it fails, with what it printed on both streams.
 pub async fn kubectl(namespace: &str, arguments: &[&str]) -> Result<String> {
     run("kubectl", &[&["-n", namespace][..], arguments].concat()).await
+}
+
+/// Applies a manifest in a namespace, as the administrator. Safe to run twice.
+///
+/// # Errors
+/// When the API server refuses it.
+pub async fn apply(namespace: &str, manifest: &Value) -> Result<()> {
+    kubectl_file(namespace, "apply", manifest).await.map(drop)
+}
+
+/// Runs kubectl with a command that takes a manifest from a file, and returns what it printed.
+async fn kubectl_file(namespace: &str, command: &str, manifest: &Value) -> Result<String> {
+    let file = NamedTempFile::new()?;
+    std::fs::write(file.path(), manifest.to_string())?;
+    let path = file.path().to_str().context("a path that is not UTF-8")?;
+    kubectl(namespace, &[command, "-f", path]).await
 }
 
 /// Runs a program with a deadline and returns what it printed.

@@ -12,7 +12,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::chart;
-use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually, kubectl, run};
+use crate::cluster::{STATE_TIMEOUT, TestNamespace, apply, eventually, kubectl, run};
 use crate::pods::is_ready;
 
 /// Bytes of a body that are shown where an answer is not what it should be.
@@ -201,17 +201,19 @@ pub async fn token(namespace: &str, account: &str) -> Result<String> {
     Ok(token)
 }
 
-/// Makes a service account in the namespace, which has no rights, and returns a token of it.
+/// Makes a service account in the namespace, which has no rights, and returns a token of it. Safe
+/// to run twice.
 ///
 /// # Errors
 /// When the API server refuses one of these.
 pub async fn stranger_token(namespace: &TestNamespace, account: &str) -> Result<String> {
-    namespace.kubectl(&["create", "serviceaccount", account]).await?;
+    let own = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": account } });
+    apply(&namespace.name, &own).await?;
     token(&namespace.name, account).await
 }
 
 /// Makes a service account in the namespace, binds a ClusterRole to it there, and returns a token
-/// of it.
+/// of it. Safe to run twice.
 ///
 /// # Errors
 /// When the API server refuses one of these.
@@ -253,10 +255,7 @@ pub async fn account_token_in(namespace: &str, account: &str, role: &str, audien
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": account, "namespace": namespace }
     });
     for manifest in [own, binding] {
-        let file = tempfile::NamedTempFile::new()?;
-        std::fs::write(file.path(), manifest.to_string())?;
-        let path = file.path().to_str().context("a path that is not UTF-8")?;
-        run("kubectl", &["apply", "-f", path]).await?;
+        apply(namespace, &manifest).await?;
     }
     let audience = audience.map(|audience| format!("--audience={audience}"));
     let mut arguments = vec!["create", "token", account, "--duration=1h"];
