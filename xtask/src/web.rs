@@ -136,8 +136,7 @@ pub(crate) fn measure(cache: &Cache, program: &Path, timeline: &Path) -> Result<
     run.arg(program).arg(timeline).dir(&web).deadline(STEP_TIMEOUT).output()
 }
 
-/// Runs the tests of the pure parts and those in a browser, which let all else go first: nothing in
-/// them is held to a time.
+/// Runs the tests of the pure parts and those in a browser.
 pub(crate) fn test(cache: &Cache) -> Outcome {
     let mut outcome = Outcome::default();
     for (name, config) in SUITES {
@@ -169,7 +168,6 @@ fn vitest(cache: &Cache, config: &str) -> Result<Outcome> {
         .arg(format!("--outputFile={}", report.display()))
         .dir(&web)
         .deadline(STEP_TIMEOUT)
-        .patiently()
         .quiet();
     let read = fs::read_to_string(&report).ok().and_then(|text| parse(&text));
     match (read, outcome) {

@@ -94,6 +94,7 @@ impl<'a> Round<'a> {
             let torch = beside(scope, "PyTorch", || setup::pytorch(cache));
             // Before cargo, which puts it into the agent.
             self.step("viewer", |_| web::build(cache));
+            let viewer = scope.spawn(|| step("viewer's tests", || Ok(web::test(cache))));
             let built = self.compile();
             // What unit and crate tests run.
             self.joined("PyTorch", torch);
@@ -122,9 +123,10 @@ impl<'a> Round<'a> {
                 }
                 wheel = Some(beside(scope, "wheel", move || wheel::of_tests(cache, &built)));
             }
+            // Not beside the system's tests: as root, Chromium takes itself out of any niceness.
+            self.outcome("viewer's tests", viewer);
             // The system's tests wait most of their time; what they leave of the processor does
             // what nothing waits for.
-            let viewer = scope.spawn(|| step("viewer's tests", || Ok(web::test(cache))));
             let others = beside(scope, "other checks", || lint::others(cache));
             let rivals = beside(scope, "rivals of the benches", || short::fetch(cache));
             let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
@@ -137,7 +139,6 @@ impl<'a> Round<'a> {
             if let Some(wheel) = wheel {
                 self.joined("wheel", wheel);
             }
-            self.outcome("viewer's tests", viewer);
             self.joined("other checks", others);
             self.joined("rivals of the benches", rivals);
         });
