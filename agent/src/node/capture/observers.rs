@@ -1,20 +1,18 @@
-//! Who observes the window of a capture: what was before it is kept and made a timeline, its cost
-//! is measured, and its row of the fleet says when it was.
+//! Who observes the window of a capture: what was before it is kept, its cost is measured, and its
+//! row of the fleet says when it was.
 
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::transform::Samples;
 
 use super::context::Context;
-use super::prelude::{self, PendingPrelude};
-use super::{fleet_row, window_cost};
+use super::{fleet_row, prelude, window_cost};
 use crate::adoption::Attached;
 use crate::overhead::Opened;
 
 /// Notifies the observers that this agent opened the window.
 pub(super) async fn on_opened(cx: &mut Context<'_>, attached: &Attached, opened: Opened) {
     prelude::on_opened(cx, attached).await;
-    cx.unwritten.prelude = Some(PendingPrelude::begin(cx));
     window_cost::on_opened(cx, attached, opened);
 }
 

@@ -11,10 +11,11 @@ use flopwatch_pipeline::activity::ActivityEvidence;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::transform::Samples;
 use k8s_openapi::jiff::Timestamp;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::context::Context;
-use super::{observers, prelude, produce, start, window_cost};
+use super::prelude::{self, PendingPrelude};
+use super::{observers, produce, start, window_cost};
 use crate::adoption::{Attached, Collection, Stage};
 use crate::overhead::{MAX_POLL_INTERVAL, Opened};
 use crate::plan::{Window, WindowStep, window};
@@ -22,10 +23,14 @@ use crate::plan::{Window, WindowStep, window};
 /// Time between two looks whether the collection still runs and at what the program has mapped.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Longest time that a window waits for the sandbox of its end, which takes milliseconds to make.
+const READY_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Keeps the window open until it is over: one that this agent opened, or what is left of one that
 /// an earlier agent did.
 pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result<Stage, Failure> {
-    if let Some(attach_ns) = cx.unwritten.attach_ns.take() {
+    let attach_ns = cx.unwritten.attach_ns.take();
+    if let Some(attach_ns) = attach_ns {
         let attached = &collection.attached;
         let end = cx.profiler(attached)?.looks_back(&attached.profiler, utc_ns())?;
         if let Some(end) = end {
@@ -39,10 +44,8 @@ pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result
         if let Some(held) = cx.unwritten.held.take() {
             start::release(cx, held, attached).await?;
         }
-        // Not before: a program that is held waits for nothing but its collection.
-        produce::make_ready(cx).await;
     }
-    record(cx, collection).await
+    record(cx, collection, attach_ns.is_some()).await
 }
 
 /// Takes what was recorded before a time, for the session's length: there is no window to wait for.
@@ -56,15 +59,16 @@ async fn look_back(cx: &mut Context<'_>, mut collection: Collection, end_utc_ns:
     Stage::Fetch(collection)
 }
 
-/// Waits for the window's end, and looks at what was seen beside the collection.
-async fn record(cx: &mut Context<'_>, mut collection: Collection) -> Result<Stage, Failure> {
+/// Waits for the window's end, and looks at what was seen beside the collection. `is_opened_here`:
+/// this agent opened the window.
+async fn record(cx: &mut Context<'_>, mut collection: Collection, is_opened_here: bool) -> Result<Stage, Failure> {
     let attached = &collection.attached;
     let profiler = cx.profiler(attached)?;
     let begin = processor_time(cx, attached).await;
     let shortened = profiler.shortened(&attached.profiler)?;
     let length = shortened.map_or(cx.length(), |shortened| shortened.length);
     let had_cuda = attached.uses_cuda;
-    let mut samples = keep_open(cx, &mut collection, length).await?;
+    let mut samples = keep_open(cx, &mut collection, length, is_opened_here).await?;
     observers::on_closed(cx, &samples);
     let attached = &collection.attached;
     let uses_cuda = had_cuda || cx.node.containers.uses_cuda(&attached.container_id).await;
@@ -79,7 +83,12 @@ async fn record(cx: &mut Context<'_>, mut collection: Collection) -> Result<Stag
 }
 
 /// Keeps the window open for its `length` but for what of it was over already, or aborts it.
-async fn keep_open(cx: &mut Context<'_>, collection: &mut Collection, length: Duration) -> Result<Samples, Failure> {
+async fn keep_open(
+    cx: &mut Context<'_>,
+    collection: &mut Collection,
+    length: Duration,
+    is_opened_here: bool,
+) -> Result<Samples, Failure> {
     let window_start_utc_ns = collection.opened_utc_ns;
     // Since its profiler says that it opened, or another agent opened it.
     let before = Duration::from_nanos(utc_ns().saturating_sub(window_start_utc_ns));
@@ -91,6 +100,12 @@ async fn keep_open(cx: &mut Context<'_>, collection: &mut Collection, length: Du
     enter(cx, window_start_utc_ns, "recording");
     let (profiler, site) = (cx.profiler(&collection.attached)?, cx.site_of(&collection.attached));
     let opened = Instant::now();
+    if is_opened_here {
+        // Not before samples are taken and the status says that the window is open; and a program
+        // that is held waits for nothing but its collection.
+        cx.unwritten.prelude = Some(PendingPrelude::begin(cx));
+        drop(timeout(READY_TIMEOUT, produce::make_ready(cx)).await);
+    }
     let mut looked = opened;
     loop {
         let interrupt = *cx.interrupts.borrow_and_update();
