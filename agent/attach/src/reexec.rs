@@ -363,11 +363,8 @@ pub(crate) fn run_ordered<O: Serialize>(
         let (ours, theirs) = UnixStream::pair().map_err(ReexecError::start("talk to"))?;
         Ok((start(reexec, subcommand, frame, theirs.into())?, ours))
     };
-    let mut ahead = waiting();
-    if let Err(error) = &ahead {
-        // What the next attempt meets may be another error.
-        tracing::warn!(?error, "a helper process could not be started ahead");
-    }
+    // What the next attempt meets may be another error.
+    let mut ahead = waiting().inspect_err(|error| tracing::warn!(?error, "no helper could be started ahead"));
     let Some((order, deadline, cancel)) = order() else {
         if let Ok((mut child, _)) = ahead {
             // It has started nothing yet.
