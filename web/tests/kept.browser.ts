@@ -206,8 +206,8 @@ test("what is forgotten in one window is not kept by another that has read it", 
   // It reads more, and would keep that.
   await first.page.getByRole("button", { name: "Tables" }).click();
   await first.page.locator(".tables tbody tr").first().waitFor();
-  // Nothing outside of the worker tells that it will not keep that: it would, once nothing more came
-  // for half a second (QUIET_MS).
+  // Nothing outside of the worker tells that it will not keep that: it would, once nothing more
+  // came for half a second (QUIET_MS).
   await first.page.waitForTimeout(1500);
   expect(await entries(other)).toEqual([]);
   expect((await opened()).unpacked).toBeGreaterThan(20);
