@@ -23,6 +23,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use flopwatch_tracer_file::DEFAULT_BYTES;
 use flopwatch_tracer_file::process::{Count, Phase};
 use flopwatch_tracer_file::wanted::{Kinds, Mode, Wanted};
 use serde_json::{Value, json};
@@ -334,7 +335,7 @@ fn sustained(kinds: Kinds, seconds: u64) -> Value {
 fn kills() -> Value {
     let (mut tagged, mut read, mut unequal) = (0, 0, 0);
     for round in 0..KILLS {
-        let left = kills::killed(round);
+        let left = kills::killed(round, DEFAULT_BYTES);
         tagged += left.tagged;
         read += left.read;
         unequal += usize::from(left.tagged != left.read);
