@@ -39,7 +39,7 @@ pub(crate) fn killed(round: u64, file_bytes: usize) -> Left {
         read: agent.drain().len(),
         tagged: tagged(&file, &layout),
         counted: usize::try_from(agent.process(0).count(Count::Records)).unwrap(),
-        is_whole: turns(&file) <= layout.segments as u64,
+        is_whole: turns(&file) <= segments(&layout),
         turns_missing: turns_missing(&file, &layout),
     }
 }
@@ -49,6 +49,10 @@ fn word(file: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*file[at..].first_chunk().unwrap())
 }
 
+fn segments(layout: &Layout) -> u64 {
+    u64::try_from(layout.segments).unwrap()
+}
+
 /// Turns of segments so far.
 fn turns(file: &[u8]) -> u64 {
     word(file, header::CURSOR_AT)
@@ -56,7 +60,7 @@ fn turns(file: &[u8]) -> u64 {
 
 /// Turns of the file's last round whose segment has another claim than theirs.
 fn turns_missing(file: &[u8], layout: &Layout) -> usize {
-    let segments = layout.segments as u64;
+    let segments = segments(layout);
     let last_round = turns(file).saturating_sub(segments)..turns(file);
     let is_missing = |turn: &u64| {
         let begin = layout.segment(usize::try_from(turn % segments).unwrap()).unwrap();
