@@ -11,16 +11,24 @@ pub(crate) fn basic(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD])
 }
 
-/// And for the tests of the crates.
-pub(crate) fn tests(cache: &Cache) -> Result<()> {
-    install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER])?;
+/// What cargo needs of all that tests have, and Debian's packages for the rest.
+pub(crate) fn before_cargo(cache: &Cache, for_cluster: bool) -> Result<()> {
+    let cluster = if for_cluster { debian::CLUSTER } else { &[] };
+    install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER, cluster])?;
+    step("viewer", || web::build(cache))?;
+    step("GPU kernels", || kernels::build(cache).map(drop))
+}
+
+/// What tests need beside that: a round fetches it while cargo compiles.
+pub(crate) fn for_tests(cache: &Cache) -> Result<()> {
     // Python's packages take as long as all the rest: one is unpacked while the other comes.
     std::thread::scope(|scope| {
         let packages = scope.spawn(|| {
             step("Python", || {
                 python::ensure(cache)?;
                 python::package_tools(cache).map(drop)
-            })
+            })?;
+            step("PyTorch", || torch::ensure(cache))
         });
         let others = beside_python(cache);
         packages
@@ -35,27 +43,13 @@ fn beside_python(cache: &Cache) -> Result<()> {
     step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
     step("Nsight Compute", || ncu::ensure_any(cache))?;
     step("libcupti", || cupti::ensure(cache).map(drop))?;
-    step("disassembler", || nvdisasm::ensure(cache))?;
-    step("viewer", || web::build(cache))?;
-    step("GPU kernels", || kernels::build(cache).map(drop))
+    step("disassembler", || nvdisasm::ensure(cache))
 }
 
 /// All that any recipe needs.
 pub(crate) fn all(cache: &Cache) -> Result<()> {
-    full(cache)?;
-    pytorch(cache)
-}
-
-/// The largest of what tests take from PyPI. [`tests`] leaves it out: the tests' recipe fetches it
-/// while cargo compiles.
-pub(crate) fn pytorch(cache: &Cache) -> Result<()> {
-    step("PyTorch", || torch::ensure(cache))
-}
-
-/// And for the local cluster and the tests in it.
-pub(crate) fn full(cache: &Cache) -> Result<()> {
-    tests(cache)?;
-    install(cache, &[debian::CLUSTER])
+    before_cargo(cache, true)?;
+    for_tests(cache)
 }
 
 fn install(cache: &Cache, groups: &[&[&str]]) -> Result<()> {

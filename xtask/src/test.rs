@@ -11,7 +11,6 @@ mod skip;
 mod table;
 mod tally;
 
-use crate::setup;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use flopwatch_cluster as cluster;
@@ -91,14 +90,7 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
     match &options.changed {
         Some(base) => round.changed(options, base)?,
         None if options.only.is_some() => round.level(options),
-        None => {
-            let needs = if options.skip_cluster {
-                setup::tests
-            } else {
-                setup::full
-            };
-            round.whole(options, needs)?;
-        }
+        None => round.whole(options)?,
     }
     round.end()
 }

@@ -124,9 +124,7 @@ pub fn run(cache: &Cache, use_kubeconfig: bool, command: &ClusterCommand) -> Res
         ClusterCommand::Images(options) => up::images(cache, &options.chosen()).map(drop),
         ClusterCommand::Load(options) => up::load(cache, &layout, &options.chosen()),
         ClusterCommand::Install(options) => {
-            if !status::is_up(cache, &layout)? {
-                bail!("the cluster is not up: cargo xtask cluster up");
-            }
+            status::wait_up(cache, &layout)?;
             install::install(&reach::own(cache, &layout)?, options)
         }
         ClusterCommand::RestartApi => up::restart_api(cache, &layout),

@@ -19,10 +19,22 @@ pub(crate) fn daemons(layout: &Layout) -> Vec<Daemon> {
 
 /// Whether every part runs and every node is ready.
 pub(crate) fn is_up(cache: &Cache, layout: &Layout) -> Result<bool> {
-    if !layout.exists() || KUBERNETES.built(cache)?.is_none() || !daemons(layout).iter().all(Daemon::is_alive) {
-        return Ok(false);
+    Ok(runs(cache, layout)? && nodes(layout).iter().all(|node| is_ready(cache, layout, &node.name)))
+}
+
+fn runs(cache: &Cache, layout: &Layout) -> Result<bool> {
+    Ok(layout.exists() && KUBERNETES.built(cache)?.is_some() && daemons(layout).iter().all(Daemon::is_alive))
+}
+
+/// Waits until every node is ready: after an API server that was away, one is not for a moment. An
+/// error where a part does not run.
+pub(crate) fn wait_up(cache: &Cache, layout: &Layout) -> Result<()> {
+    if !runs(cache, layout)? {
+        bail!("the cluster is not up: cargo xtask cluster up");
     }
-    Ok(nodes(layout).iter().all(|node| is_ready(cache, layout, &node.name)))
+    nodes(layout)
+        .iter()
+        .try_for_each(|node| node::wait_ready(cache, layout, node))
 }
 
 /// Whether the API server calls a node ready.

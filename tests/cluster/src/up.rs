@@ -74,9 +74,7 @@ pub(crate) fn images(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>>
 /// Builds the images again and imports those that changed.
 pub(crate) fn load(cache: &Cache, layout: &Layout, images: &[Image]) -> Result<()> {
     require_root()?;
-    if !status::is_up(cache, layout)? {
-        bail!("the cluster is not up: cargo xtask cluster up");
-    }
+    status::wait_up(cache, layout)?;
     let built = self::images(cache, images)?;
     let _lock = cache.lock("cluster")?;
     let programs = CONTAINERD.build(cache)?;

@@ -33,8 +33,14 @@ const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-
 const CRATE_TESTS: &str = "crate_tests::";
 /// The library that stands for NVML in the cluster.
 const FAKE_NVML: &str = "flopwatch_fake_nvml";
+/// The step of programs that hold answers to a bound.
+const UNIT_AND_CRATE: &str = "unit and crate tests";
 /// The step of programs that hold nothing to a time.
 const PATIENT: &str = "tests that can wait";
+/// The steps that run beside those.
+const WHEEL: &str = "wheel";
+const RIVALS: &str = "rivals of the benches";
+const CHECKS: &str = "other checks";
 /// Lines of a step's error that are said once more at the end.
 const MAX_LINES: usize = 40;
 /// What a round writes beside the caches, in bytes: cargo's target folder, images, and what tests
@@ -72,10 +78,11 @@ impl<'a> Round<'a> {
     }
 
     /// Everything: setup, lint, all tests, benches.
-    pub(crate) fn whole(&mut self, options: &TestOptions, needs: fn(&Cache) -> Result<()>) -> Result<()> {
+    pub(crate) fn whole(&mut self, options: &TestOptions) -> Result<()> {
         check_room()?;
         let cache = self.cache;
-        step("setup", || needs(cache))?;
+        let system = options.system();
+        step("setup", || setup::before_cargo(cache, system.is_some()))?;
         step("dependencies of an earlier clone", || {
             let found = dependencies::restore(cache)?;
             say(if found {
@@ -85,65 +92,56 @@ impl<'a> Round<'a> {
             });
             Ok(())
         })?;
-        let system = options.system();
+        let mut alone = None;
         std::thread::scope(|scope| {
             // Go's compiler works while cargo waits for its own long chains of crates.
             let programs = (system.is_some() && !options.use_kubeconfig)
                 .then(|| beside(scope, "cluster's programs", || cluster::build_programs(cache)));
             let helm = beside(scope, "helm", || HELM.build(cache).map(drop));
-            let torch = beside(scope, "PyTorch", || setup::pytorch(cache));
+            let tools = beside(scope, "tools of the tests", || setup::for_tests(cache));
             // Before cargo, which puts it into the agent.
             self.step("viewer", |_| web::build(cache));
             let viewer = scope.spawn(|| step("viewer's tests", || Ok(web::test(cache))));
             let built = self.compile();
             // What unit and crate tests run.
-            self.joined("PyTorch", torch);
+            self.joined("tools of the tests", tools);
             self.joined("helm", helm);
             // Where the cache has none, they take both processors, and tests hold answers to a
             // bound.
             if let Some(programs) = programs {
                 self.joined("cluster's programs", programs);
             }
-            let mut cluster = None;
-            let mut patient = None;
-            let mut wheel = None;
-            if let Some(built) = built.map(Arc::new) {
-                let programs = Arc::clone(&built);
-                let release = move || up_with_release(cache, options, &programs);
-                cluster = system.map(|_| beside(scope, "cluster up", release));
-                match self.list(&built) {
-                    Ok(list) => {
-                        let (later, now) = list.into_iter().partition(|program| program.need.patient);
-                        self.run("unit and crate tests", &built, now, &[]);
-                        let built = Arc::clone(&built);
-                        let work = move || run(cache, &built, later, &[]);
-                        patient = Some(scope.spawn(move || step(PATIENT, work)));
-                    }
-                    Err(error) => drop(self.told("unit and crate tests", Err(error))),
-                }
-                wheel = Some(beside(scope, "wheel", move || wheel::of_tests(cache, &built)));
-            }
-            // Not beside the system's tests: as root, Chromium takes itself out of any niceness.
+            // As root, Chromium takes itself out of any niceness.
             self.outcome("viewer's tests", viewer);
-            // The system's tests wait most of their time; what they leave of the processor does
-            // what nothing waits for.
-            let others = beside(scope, "other checks", || lint::others(cache));
-            let rivals = beside(scope, "rivals of the benches", || short::fetch(cache));
+            let Some(built) = built.map(Arc::new) else {
+                return self.step(CHECKS, |_| lint::others(cache));
+            };
+            let programs = Arc::clone(&built);
+            let release = move || up_with_release(cache, options, &programs);
+            let cluster = system.map(|_| beside(scope, "cluster up", release));
+            let mut others = None;
+            match self.list(&built) {
+                Ok(list) => {
+                    let (last, list) = list.into_iter().partition(|program| program.need.alone);
+                    alone = Some((Arc::clone(&built), last));
+                    others = Some(scope.spawn(move || Ok(Others::run(cache, &built, list))));
+                }
+                Err(error) => drop(self.told(UNIT_AND_CRATE, Err(error))),
+            }
+            // The system's tests begin as soon as there is a cluster: both wait most of their time.
             let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
             if let Some(modules) = system {
                 self.system(options, cluster, modules);
             }
-            if let Some(patient) = patient {
-                self.outcome(PATIENT, patient);
+            if let Some(others) = others {
+                self.others(others);
             }
-            if let Some(wheel) = wheel {
-                self.joined("wheel", wheel);
-            }
-            self.joined("other checks", others);
-            self.joined("rivals of the benches", rivals);
         });
         self.step("keeping the dependencies", |_| dependencies::keep(cache));
         // Where nothing else runs.
+        if let Some((built, list)) = alone {
+            self.run("tests that run alone", &built, list, &[]);
+        }
         self.step("benches beside their rivals", |_| {
             short::run(cache, &short::ShortOptions::TESTS)
         });
@@ -164,7 +162,7 @@ impl<'a> Round<'a> {
             self.take("viewer's tests", viewer);
             if let Some(built) = self.compile() {
                 self.crate_tests(&built, None);
-                self.step("wheel", |_| wheel::of_tests(cache, &built));
+                self.step(WHEEL, |_| wheel::of_tests(cache, &built));
             }
         }
         if let Some(modules) = options.system() {
@@ -299,8 +297,7 @@ impl<'a> Round<'a> {
 
     /// Waits for what ran beside the round; whether it succeeded.
     fn joined(&mut self, name: &str, thread: ScopedJoinHandle<'_, Result<()>>) -> bool {
-        let ended = thread.join().unwrap_or_else(|_| bail!("its thread came to no end"));
-        self.told(name, ended)
+        self.told(name, end_of(thread))
     }
 
     /// Compiles all tests as they are linted; what compiles is run, whatever lints say of it.
@@ -370,10 +367,23 @@ impl<'a> Round<'a> {
         self.take(name, ended);
     }
 
+    /// Waits for what ran beside the system's tests.
+    fn others(&mut self, thread: ScopedJoinHandle<'_, Result<Others>>) {
+        match end_of(thread) {
+            Ok(others) => {
+                self.take(UNIT_AND_CRATE, others.tests);
+                self.take(PATIENT, others.patient);
+                for (name, ended) in others.steps {
+                    self.told(name, ended);
+                }
+            }
+            Err(error) => drop(self.told(UNIT_AND_CRATE, Err(error))),
+        }
+    }
+
     /// Waits for tests that ran beside the round.
     fn outcome(&mut self, name: &str, thread: ScopedJoinHandle<'_, Result<Outcome>>) {
-        let ended = thread.join().unwrap_or_else(|_| bail!("its thread came to no end"));
-        self.take(name, ended);
+        self.take(name, end_of(thread));
     }
 
     /// Counts what became of tests.
@@ -441,6 +451,38 @@ impl<'a> Round<'a> {
         }
         Ok(())
     }
+}
+
+/// What came of all that runs beside the cluster's start and the system's tests.
+struct Others {
+    tests: Result<Outcome>,
+    patient: Result<Outcome>,
+    steps: [(&'static str, Result<()>); 3],
+}
+
+impl Others {
+    /// Runs the tests that hold answers to a bound, and then, by what the system's tests leave of
+    /// the processors, what nothing waits for.
+    fn run(cache: &Cache, built: &Artifacts, list: Vec<Program>) -> Self {
+        let (patient, prompt) = list.into_iter().partition(|program| program.need.patient);
+        let tests = step(UNIT_AND_CRATE, || run(cache, built, prompt, &[]));
+        std::thread::scope(|scope| {
+            let patient = scope.spawn(|| step(PATIENT, || run(cache, built, patient, &[])));
+            let wheel = beside(scope, WHEEL, || wheel::of_tests(cache, built));
+            let rivals = beside(scope, RIVALS, || short::fetch(cache));
+            let checks = step(CHECKS, || lint::others(cache));
+            Self {
+                tests,
+                patient: end_of(patient),
+                steps: [(WHEEL, end_of(wheel)), (RIVALS, end_of(rivals)), (CHECKS, checks)],
+            }
+        })
+    }
+}
+
+/// Waits for a thread's end.
+fn end_of<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| bail!("its thread came to no end"))
 }
 
 /// Runs programs of a build, each test once: what fails by chance is a fault.
