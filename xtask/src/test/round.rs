@@ -122,9 +122,9 @@ impl<'a> Round<'a> {
             let mut others = None;
             match self.list(&built) {
                 Ok(list) => {
-                    let (last, list) = list.into_iter().partition(|program| program.need.alone);
-                    alone = Some((Arc::clone(&built), last));
-                    others = Some(scope.spawn(move || Ok(Others::run(cache, &built, list))));
+                    let (apart, together) = list.into_iter().partition(|program| program.need.alone);
+                    alone = Some((Arc::clone(&built), apart));
+                    others = Some(scope.spawn(move || Ok(Others::run(cache, &built, together))));
                 }
                 Err(error) => drop(self.told(UNIT_AND_CRATE, Err(error))),
             }
