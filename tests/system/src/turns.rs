@@ -11,6 +11,9 @@ use tokio::sync::{Notify, OnceCell};
 /// their turns. What a group changes nobody else sees: the release is installed anew when a turn
 /// begins.
 ///
+/// Turns that leave the machine idle for half of their time come first: a round has its unit tests
+/// run beside them. Behind them come the turns that need the machine for themselves.
+///
 /// The harness begins all tests at once; those that wait for their turn do nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
@@ -18,23 +21,23 @@ pub enum Group {
     Faults,
     /// The test stops the API server, which all others ask.
     ApiServer,
-    /// Their pods turn against the node, its agent and others, and harm nobody beside them.
-    Hostile,
-    /// The tests change nothing that another one needs. They have the turn of the hostile ones: the
-    /// first of them begin once no hostile one waits, while the last of those run.
-    Shared,
     /// The test strikes the release's parts.
     Soak,
     /// One gives the release an object store, and one takes a node away.
     StoreAndNode,
     /// The switch holds for the whole cluster.
     Switch,
-    /// The tests hold times to a bound, which tests beside them would take.
-    Timed,
     /// The test takes the release away.
     Uninstall,
     /// The test replaces the release by another version.
     Upgrade,
+    /// Their pods turn against the node, its agent and others, and harm nobody beside them.
+    Hostile,
+    /// The tests change nothing that another one needs. They have the turn of the hostile ones: the
+    /// first of them begin once no hostile one waits, while the last of those run.
+    Shared,
+    /// The tests hold times to a bound, which tests beside them would take.
+    Timed,
     /// A fleet keeps the API server busy, and the test ends the API server. It has the release with
     /// values of its own; behind all others, nobody waits until they are taken back.
     Scale,
