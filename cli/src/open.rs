@@ -19,7 +19,7 @@ use axum::{Json, Router};
 use flopwatch_api::artifact::{Artifact, Output, PRELUDE, TIMELINE, TIMELINE_TYPE, artifacts_path};
 use flopwatch_api::capture::Capture;
 use flopwatch_http::problem::{self, Details};
-use flopwatch_http::{ServeError, Server, ServerLimits, Service, answer, is_for_this_machine};
+use flopwatch_http::{OwnFolder, Purpose, ServeError, Server, ServerLimits, Service, answer, is_for_this_machine};
 use kube::ResourceExt;
 use prometheus::IntCounter;
 use serde_json::json;
@@ -62,13 +62,11 @@ pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Err
     if captures.len() > 1 {
         one(&session, &captures, arguments.capture.as_deref())?;
     }
-    let folder = tempfile::Builder::new()
-        .prefix(".flopwatch-open-")
-        .tempdir()
-        .map_err(|source| OpenError::Folder {
-            path: std::env::temp_dir(),
-            source,
-        })?;
+    let path = std::env::temp_dir();
+    let folder = match OwnFolder::make(&path, Purpose::Open) {
+        Ok(folder) => folder,
+        Err(source) => return Err(OpenError::Folder { path, source }.into()),
+    };
     let fetched = folder.path().join("fetched");
     let artifacts = shown(&captures, arguments.capture.as_deref());
     let choice = Choice {

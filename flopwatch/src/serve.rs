@@ -11,14 +11,13 @@ use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, ConversionLimits, Store, StoreError, StoreOptions,
 };
 use flopwatch_attach::sandbox::product::ProductError;
-use flopwatch_http::{ServeError, Server, ServerLimits};
+use flopwatch_http::{OwnFolder, Purpose, ServeError, Server, ServerLimits};
 use flopwatch_pipeline::artifact_file::served;
 use flopwatch_pipeline::derived::DerivedArtifacts;
 use flopwatch_pipeline::failure::chain;
 use flopwatch_pipeline::sentence::one_of;
 use flopwatch_pipeline::steps::{ChildRunner, Limits};
 use prometheus::Registry;
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use self::input::{Artifacts, Input, MAX_CAPTURES, MAX_ENTRIES};
@@ -83,13 +82,14 @@ impl Error {
     }
 }
 
-/// A service over copies of the captures, in a temporary folder that is removed with the service.
+/// A service over copies of the captures, in a temporary folder that is removed with the service,
+/// or by the next one where this program is killed.
 #[derive(Debug)]
 pub struct Service {
     server: Server,
     /// What the command line named, in its order.
     captures: Vec<HeldCapture>,
-    _folder: TempDir,
+    _folder: OwnFolder,
 }
 
 impl Service {
@@ -105,10 +105,7 @@ impl Service {
     ) -> Result<Self, Error> {
         let inputs = Input::all_of(paths)?;
         let temporary = std::env::temp_dir();
-        let folder = tempfile::Builder::new()
-            .prefix(".flopwatch-serve-")
-            .tempdir()
-            .map_err(Error::io(&temporary))?;
+        let folder = OwnFolder::make(&temporary, Purpose::Serve).map_err(Error::io(&temporary))?;
         let metrics = ArtifactMetrics::register(&Registry::new())?;
         // The user may fill the disk with results of their own: no free bytes are kept for others.
         let options = StoreOptions {

@@ -13,6 +13,8 @@
 //!    artifact are sent, and makes the head of the answer.
 //! 5. Errors are [problem details](problem) (RFC 9457).
 //!
+//! What a program of one user shows of captures lies in an [`OwnFolder`], which goes with it.
+//!
 //! # Invariants and limits
 //!
 //! * A server without TLS cannot be bound to another address than loopback.
@@ -43,6 +45,7 @@ mod grant;
 mod loopback;
 #[cfg(feature = "cluster")]
 mod memory;
+mod own_folder;
 pub mod problem;
 #[cfg(feature = "cluster")]
 mod readers;
@@ -61,6 +64,7 @@ pub use bearer::bearer;
 pub use connection::{Connection, Limit};
 pub use grant::{Denied, Grant, Verb};
 pub use loopback::is_for_this_machine;
+pub use own_folder::{OwnFolder, Purpose};
 #[cfg(feature = "cluster")]
 pub use readers::for_readers_of_paths;
 #[cfg(feature = "cluster")]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use flopwatch_analysis::Part;
 use flopwatch_api::artifact::TIMELINE;
+use flopwatch_http::{OwnFolder, Purpose};
 use flopwatch_model::Category;
 use flopwatch_summary::Summary;
 use flopwatch_trace::Format;
@@ -110,14 +111,14 @@ impl OpenCapture {
 #[derive(Debug)]
 pub(super) struct Library {
     reading: SourceArguments,
-    folder: TempDir,
+    folder: OwnFolder,
     open: Mutex<VecDeque<Arc<OpenCapture>>>,
 }
 
 impl Library {
     /// Nothing is open yet. Captures are read as `reading` says.
     pub(super) fn new(reading: SourceArguments) -> std::io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix(".flopwatch-mcp-").tempdir();
+        let folder = OwnFolder::make(&std::env::temp_dir(), Purpose::Mcp);
         Ok(Self {
             reading,
             folder: folder.map_err(source::unnamed)?,

@@ -1,6 +1,7 @@
 //! Serves a timeline as a person would, and opens what it printed in a browser; and the viewer
 //! alone, onto which captures are dropped.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -326,6 +327,30 @@ fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
     assert_eq!(std::fs::read_dir(inside.join("dropped")).unwrap().count(), 0);
     serving.end();
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_next_service_removes_what_a_killed_one_left_and_nothing_of_one_that_runs() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folders = || -> BTreeSet<OsString> {
+        let entries = temporary.path().read_dir().unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name());
+        let of_services = |name: &OsString| name.as_encoded_bytes().starts_with(b".flopwatch-serve-");
+        names.filter(of_services).collect()
+    };
+    let killed = Serving::bare(temporary.path());
+    let left = folders();
+    drop(killed);
+    assert_eq!(folders(), left, "nobody removes it with a program that is killed");
+    let running = Serving::bare(temporary.path());
+    let used = folders();
+    assert_eq!((left.len(), used.len()), (1, 1));
+    assert!(left.is_disjoint(&used));
+    let next = Serving::bare(temporary.path());
+    assert!(folders().is_superset(&used));
+    running.end();
+    next.end();
+    assert_eq!(folders(), BTreeSet::new());
 }
 
 #[test]
