@@ -8,15 +8,23 @@ use flopwatch_toolchain::{cmake, cupti, debian, kernels, ncu, nsys, nvdisasm, py
 
 /// Installs or fetches what is absent: for building and recording.
 pub(crate) fn basic(cache: &Cache) -> Result<()> {
-    install(cache, &[debian::BUILD])
+    packages(&[debian::BUILD])?;
+    tools(cache)
 }
 
 /// What cargo needs of all that tests have, and Debian's packages for the rest.
 pub(crate) fn before_cargo(cache: &Cache, for_cluster: bool) -> Result<()> {
     let cluster = if for_cluster { debian::CLUSTER } else { &[] };
-    install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER, cluster])?;
-    step("viewer", || web::build(cache))?;
-    step("GPU kernels", || kernels::build(cache).map(drop))
+    packages(&[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER, cluster])?;
+    // What is fetched comes over the network while the kernels are compiled.
+    std::thread::scope(|scope| {
+        let kernels = scope.spawn(|| step("GPU kernels", || kernels::build(cache).map(drop)));
+        let fetched = tools(cache).and_then(|()| step("viewer", || web::build(cache)));
+        kernels
+            .join()
+            .unwrap_or_else(|_| bail!("the step of the GPU kernels came to no end"))?;
+        fetched
+    })
 }
 
 /// What tests need beside that: a round fetches it while cargo compiles.
@@ -52,9 +60,13 @@ pub(crate) fn all(cache: &Cache) -> Result<()> {
     for_tests(cache)
 }
 
-fn install(cache: &Cache, groups: &[&[&str]]) -> Result<()> {
+fn packages(groups: &[&[&str]]) -> Result<()> {
     let packages: Vec<&str> = groups.iter().copied().flatten().copied().collect();
-    step("Debian packages", || debian::install(&packages))?;
+    step("Debian packages", || debian::install(&packages))
+}
+
+/// What is no package of Debian's, for building and recording.
+fn tools(cache: &Cache) -> Result<()> {
     step("CMake", cmake::ensure)?;
     let nsys = step("Nsight Systems", || nsys::ensure(cache))?;
     say(format_args!("Nsight Systems: {}", nsys.target.display()));

@@ -12,6 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// How much a program of Go's may allocate before it collects, in percent of what lives. At Go's
+/// own 100 the API server collects for a sixth of its time; it has 150 MB that live.
+const GC_PERCENT: &str = "400";
+
 /// One program of the cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Daemon {
@@ -48,6 +52,7 @@ impl Daemon {
         let child = Command::new("setsid")
             .arg(program)
             .args(args)
+            .env("GOGC", GC_PERCENT)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

@@ -2,8 +2,7 @@
 
 Ten times a second each process prints how many steps it has ended and how long the longest of them took since the last
 line, in microseconds. A process without children says too what waiting for one answers. The second argument is the port of
-the first process's profiler service. Told to end, a process says its total and ends with the code of the third argument;
-the fourth is the pause of a step in seconds.
+the first process's profiler service. Told to end, a process says its total and ends with the code of the third argument.
 """
 
 import os
@@ -13,7 +12,8 @@ import time
 
 processes, port = int(sys.argv[1]), int(sys.argv[2])
 code = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-pause = float(sys.argv[4]) if len(sys.argv) > 4 else 0.002
+# Seconds between two steps: all of these pods share the machine.
+PAUSE = 0.02
 index = 0
 for child in range(1, processes):
     if os.fork() == 0:
@@ -59,7 +59,7 @@ while not told_to_end:
     begin = time.monotonic()
     torch.relu(weights @ weights).sum().item()
     loss(values).block_until_ready()
-    time.sleep(pause)
+    time.sleep(PAUSE)
     now = time.monotonic()
     steps, longest = steps + 1, max(longest, now - begin)
     if now - told >= 0.1:

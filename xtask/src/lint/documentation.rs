@@ -5,8 +5,8 @@ use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::project;
 use std::path::PathBuf;
 
-/// Documents the libraries, with what was compiled for the tests, and this program; fails when
-/// there is something wrong.
+/// Documents the libraries, with what was compiled for the tests; fails when there is something
+/// wrong.
 pub(super) fn check(cache: &Cache) -> Result<()> {
     let shim = shim()?;
     project::cargo()?
@@ -15,18 +15,6 @@ pub(super) fn check(cache: &Cache) -> Result<()> {
         .env("FLOPWATCH_RUSTDOC", "rustdoc")
         .env("FLOPWATCH_DOCUMENTATION", project::target_directory()?.join("doc"))
         .args(["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"])
-        .patiently()
-        .shown()?;
-    project::cargo()?
-        .env("RUSTDOCFLAGS", "-D warnings")
-        .args([
-            "doc",
-            "--quiet",
-            "--package",
-            "xtask",
-            "--no-deps",
-            "--document-private-items",
-        ])
         .patiently()
         .shown()
 }

@@ -27,7 +27,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Libraries, and the programs that have tests in themselves: `--bins` would take those along that
 /// no harness fits.
-const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-gpu-check"];
+const UNIT_TARGETS: [&str; 3] = ["--lib", "--bin", "flopwatch-gpu-check"];
 /// Where a library's tests that start processes or open sockets are: modules of this name. The unit
 /// level leaves them out.
 const CRATE_TESTS: &str = "crate_tests::";

@@ -13,9 +13,6 @@ use crate::pods::{labelled, with_ncu_double, workload};
 use crate::simulated_gpu::steady;
 use crate::soak::draw::drawn;
 
-/// Seconds between two steps of PyTorch and JAX: all of these pods share the machine.
-const PAUSE: &str = "0.02";
-
 /// What a lane's workloads are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Ground {
@@ -161,7 +158,7 @@ impl Ground {
                 let arguments = pod["spec"]["containers"][0]["args"]
                     .as_array_mut()
                     .context("no arguments")?;
-                arguments.extend([json!(code.to_string()), json!(PAUSE)]);
+                arguments.push(json!(code.to_string()));
                 Ok(pod)
             }
             Self::SimulatedGpu => Ok(steady(name, prepared.then_some("cuda"), code)),
