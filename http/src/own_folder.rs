@@ -64,16 +64,17 @@ impl OwnFolder {
         for _ in 0..MAX_ATTEMPTS {
             let folder = tempfile::Builder::new().prefix(purpose.prefix()).tempdir_in(parent)?;
             match Lock::of(folder.path()) {
-                Lock::Held(lock) => {
-                    let _lock = Some(lock);
-                    return Ok(Self { folder, _lock });
-                }
-                Lock::Impossible => return Ok(Self { folder, _lock: None }),
+                Lock::Held(lock) => return Ok(Self::of(folder, Some(lock))),
+                Lock::Impossible => return Ok(Self::of(folder, None)),
                 // Another program removes it.
                 Lock::Others => {}
             }
         }
         Err(io::Error::other("other programs removed each folder that was made"))
+    }
+
+    fn of(folder: TempDir, lock: Option<File>) -> Self {
+        Self { folder, _lock: lock }
     }
 
     /// The folder.
